@@ -170,6 +170,11 @@ class TrainingOptions(UpdateOptions):
     alignment_head: int | None = option(
         "Head that follows them, from 1; by default the mean of all.", min=1
     )
+    ctc_weight: float | None = option(
+        "Factor of a CTC loss of the encoder's outputs, say 0.3, for speech; none by "
+        "default.",
+        check=check_positive,
+    )
     average_last: int | None = option(
         "Validated weights to keep, and to average.", min=1
     )

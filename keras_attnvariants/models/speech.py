@@ -101,6 +101,40 @@ def normalized(features: Tensor, is_real: Tensor) -> Tensor:
     return ops.where(is_real[:, :, None], scaled, 0.0)
 
 
+def ctc_loss(
+    logits: Tensor, is_real: Tensor, target_ids: Tensor, pad_id: int
+) -> Tensor:
+    """The loss of reading targets off the positions of an encoder, in order.
+
+    Connectionist temporal classification (Graves et al. 2006): the negative logarithm
+    of the probability of all ways to write the target, with repetitions and blanks
+    between its tokens. A target that is too long for its source adds nothing.
+
+    Args:
+        logits: `[B, S, V]`, of which padding stands for the blank.
+        is_real: bool `[B, S]`, which positions are real.
+        target_ids: int `[B, T]`, which start with BOS.
+        pad_id: id of padding.
+
+    Returns:
+        A float32 scalar: the sum, divided by the number of tokens with EOS.
+    """
+    labels = target_ids[:, 1:]
+    is_label = ops.not_equal(labels, pad_id)
+    counts, positions = (ops.sum(ops.cast(x, "int32"), 1) for x in (is_label, is_real))
+    again = is_label[:, 1:] & ops.equal(labels[:, 1:], labels[:, :-1])
+    fits = counts + ops.sum(ops.cast(again, "int32"), axis=1) <= positions
+    losses = ops.ctc_loss(
+        labels,
+        ops.cast(logits, "float32"),
+        ops.where(fits, counts, 0),
+        ops.maximum(positions, 1),
+        mask_index=pad_id,
+    )
+    count = ops.sum(ops.cast(ops.not_equal(target_ids, pad_id), "float32"))
+    return ops.sum(ops.where(fits, losses, 0.0)) / ops.maximum(count, 1)
+
+
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class SpeechFrontEnd(keras.layers.Layer):
     """Recordings as the inputs of an encoder, one position for every 40 ms.
@@ -186,6 +220,14 @@ class SpeechFrontEnd(keras.layers.Layer):
     def build(self, input_shape: Shape | None = None) -> None:
         self.convolutions[0].build((None, None, NUM_MELS))
         self.convolutions[1].build((None, None, self.hidden_dim))
+
+    def compute_output_spec(
+        self, inputs: Any, training: bool | None = None
+    ) -> keras.KerasTensor:
+        batch, samples = inputs.shape
+        length = None if samples is None else -(-samples // self.stride)
+        shape = (batch, length, self.hidden_dim)
+        return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def mask(self, ids: Tensor) -> Tensor:
         """A mask of the real positions of recordings `[B, S]`: bool `[B, S / 640]`."""

@@ -26,6 +26,7 @@ from keras_attnvariants.models.embeddings import with_token
 from keras_attnvariants.models.embeddings import without_token
 from keras_attnvariants.models.positions import SinusoidalPositions
 from keras_attnvariants.models.positions import embedding_dim
+from keras_attnvariants.models.speech import ctc_loss
 from keras_attnvariants.models.sublayers import PLACEMENTS
 from keras_attnvariants.models.sublayers import layer_norm
 from keras_attnvariants.models.templates import Templates
@@ -76,6 +77,11 @@ class Transformer(TranslationModel):
             of the layer.
         **kwargs: those of `TranslationModel`: `source_vocabulary_size` if it differs,
             `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
+
+    Attributes:
+        ctc_weight: in training, factor of a `ctc_loss` of the encoder's outputs, which
+            the output projection turns into logits; `None` for none. It is not part of
+            the configuration.
 
     Raises:
         TypeError, ValueError: an argument is out of range, a list has the wrong
@@ -143,6 +149,7 @@ class Transformer(TranslationModel):
         self._given: Mapping[str, Any] = MappingProxyType(given)
         self.hidden_dim: int = given["hidden_dim"]
         self.source_eos = source_eos
+        self.ctc_weight: float | None = None
         self.create_layers()
         self.build()
 
@@ -276,6 +283,10 @@ class Transformer(TranslationModel):
         Weights are added to `scores`, as `apply_blocks` does.
         """
         encoded, mask = self.run_encoder(inputs["source_ids"], training, scores)
+        if training and self.ctc_weight is not None:
+            logits, target_ids = self.embeddings.logits(encoded), inputs["target_ids"]
+            loss = ctc_loss(logits, mask, target_ids, self.pad_id)
+            self.add_loss(self.ctc_weight * loss)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
         x = self.embeddings.embed_target(inputs["target_ids"], training=training)
         options = {"encoded": encoded, "encoded_mask": mask, "training": training}

@@ -20,18 +20,38 @@ SMALLEST = 1e-9
 
 @contextlib.contextmanager
 def guided(model: keras.Model, config: TrainingConfig) -> Iterator[None]:
-    """Context in which training the model adds the loss of its alignment.
+    """Context in which training the model adds the losses that are asked for.
 
     Args:
         model: a `Transformer` or a `Seq2SeqLSTM`, if there is anything to guide.
-        config: its `alignment_weight`, `alignment_layer` and `alignment_head` say what.
+        config: its `alignment_weight`, `alignment_layer`, `alignment_head` and
+            `ctc_weight` say what.
 
     Raises:
-        ValueError: no attention of the model can be guided, or not that one.
+        ValueError: no attention of the model can be guided, or not that one; or there
+            is no CTC loss of such a model.
     """
-    if config.alignment_weight is None:
+    asked: dict[str, Any] = {}
+    if config.alignment_weight is not None:
+        asked["guidance"] = guidance_of(model, config)
+    if config.ctc_weight is not None:
+        asked["ctc_weight"] = config.ctc_weight
+        if not hasattr(model, "ctc_weight"):
+            raise ValueError(
+                "`ctc_weight` needs a Transformer, whose encoder's outputs its output "
+                f"projection can read. Received: a {type(model).__name__}"
+            )
+    for name, value in asked.items():
+        setattr(model, name, value)
+    try:
         yield
-        return
+    finally:
+        for name in asked:
+            setattr(model, name, None)
+
+
+def guidance_of(model: keras.Model, config: TrainingConfig) -> Guidance:
+    """The loss of the alignment of a model; errors are those of `guided`."""
     heads = model.guidable_heads() if hasattr(model, "guidable_heads") else {}
     layer = guided_layer(config.alignment_layer, heads)
     head = config.alignment_head
@@ -41,13 +61,9 @@ def guided(model: keras.Model, config: TrainingConfig) -> Iterator[None]:
             f"decoder layer {layer}. Received: {head}"
         )
     loss = functools.partial(
-        alignment_loss, weight=config.alignment_weight, pad_id=model.pad_id
+        alignment_loss, weight=config.alignment_weight or 0.0, pad_id=model.pad_id
     )
-    model.guidance = Guidance(layer, head, loss)
-    try:
-        yield
-    finally:
-        model.guidance = None
+    return Guidance(layer, head, loss)
 
 
 def guided_layer(layer: int | None, heads: Mapping[int, int]) -> int:

@@ -50,6 +50,9 @@ class TrainingConfig:
         alignment_layer: the decoder layer, from 1, whose attention it is; `None` for
             the last but one of those with weights that are learned.
         alignment_head: the head, from 1; `None` for the mean of the heads.
+        ctc_weight: factor of a CTC loss of the encoder's outputs, say 0.3, which helps
+            attention to speech find its way; `None` for none. See
+            `keras_attnvariants.models.speech.ctc_loss`.
         validate_every: length of a period, in updates; each ends with a validation.
         save_every: updates between two saved states within a period.
         log_every: updates between two lines of the log within a period.
@@ -88,6 +91,7 @@ class TrainingConfig:
     alignment_weight: float | None = None
     alignment_layer: int | None = None
     alignment_head: int | None = None
+    ctc_weight: float | None = None
     validate_every: int = 1000
     save_every: int = 500
     log_every: int = 100
@@ -111,7 +115,7 @@ class TrainingConfig:
         check_rate("label_smoothing", self.label_smoothing)
         if self.ema is not None:
             check_rate("ema", self.ema)
-        for name in ("clipnorm", "alignment_weight"):
+        for name in ("clipnorm", "alignment_weight", "ctc_weight"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         if not callable(self.learning_rate):
