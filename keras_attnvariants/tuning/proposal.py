@@ -33,7 +33,6 @@ from keras_attnvariants.tuning.hybrids import hybrids
 from keras_attnvariants.tuning.hybrids import kept_offsets
 from keras_attnvariants.tuning.hybrids import learned_layers
 from keras_attnvariants.tuning.hybrids import replacements
-from keras_attnvariants.tuning.hybrids import stacks
 from keras_attnvariants.tuning.hybrids import with_layers
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_integer
@@ -47,6 +46,8 @@ SENTENCES = 1000
 DIMENSION = "hybrid"
 # What differs if another corpus is given.
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
+# Arguments of its model that a run decides.
+OF_RUN = ("name", "dtype", "quantization")
 
 
 class ProposedLayer(NamedTuple):
@@ -112,8 +113,8 @@ def propose_hybrids(
 
     Raises:
         FileNotFoundError: the folder holds no run.
-        ValueError: an argument is out of range, the run is on another corpus, or it
-            has no learned attention.
+        ValueError: an argument is out of range, the run is of no preset or on another
+            corpus, or it has no learned attention.
 
     Example:
 
@@ -129,7 +130,7 @@ def propose_hybrids(
     check_integer("sentences", sentences)
     run = Path(run)
     model, tokenizer = load_run(run)
-    preset = preset_of_run(run, corpus)
+    preset = preset_of_run(run, model, corpus)
     pairs = list(islice(read_pairs(corpus, "validation"), sentences))
     return propose(model, tokenizer, pairs, preset, distance, nearness)
 
@@ -196,15 +197,13 @@ def propose(
     )
 
 
-def preset_of_run(run: Path, corpus: Corpus) -> Preset:
-    """The preset of a run in the sizes of the run.
+def preset_of_run(run: Path, model: Any, corpus: Corpus) -> Preset:
+    """The preset of a run, whose options are all arguments of the run's model.
 
     Raises:
-        ValueError: the run is of no preset, has other attention than its preset, or is
-            on another corpus.
+        ValueError: the run is of no preset, or on another corpus.
     """
-    settings = read_settings(run)
-    data = settings.get("training", {}).get("data", {})
+    data = read_settings(run).get("training", {}).get("data", {})
     if "preset" not in data:
         raise ValueError(f"The run must be one of a preset. Received: {run}")
     preset = presets.get(data["preset"])
@@ -213,19 +212,5 @@ def preset_of_run(run: Path, corpus: Corpus) -> Preset:
         raise ValueError(
             f"{run} is a run on another corpus: give that. Received: {corpus.name!r}"
         )
-    config = settings["model"]["config"]
-    options = {key: config.get(key, value) for key, value in preset.options.items()}
-    layers = [entry for entries in stacks(config).values() for entry in entries]
-    if "num_heads" in options:
-        # Not an argument of the model, but of its layers.
-        heads = [entry["config"].get("num_heads", 0) for entry in layers if entry]
-        options["num_heads"] = max(heads, default=options["num_heads"])
-    preset = dataclasses.replace(preset, options=options)
-    expected = [e for entries in stacks(preset.config).values() for e in entries]
-    found = [*map(class_of, layers)]
-    if found != [*map(class_of, expected)]:
-        raise ValueError(
-            f"The run must have the attention of its preset, {preset.name}. "
-            f"Received: {run}, with {', '.join(found)}"
-        )
-    return preset
+    options = {k: v for k, v in model.get_config().items() if k not in OF_RUN}
+    return dataclasses.replace(preset, architecture=dict, options=options)
