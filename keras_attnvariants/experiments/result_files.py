@@ -55,16 +55,12 @@ def tables(result: ComparisonResult) -> dict[str, list[dict[str, Any]]]:
         signature = row.pop("signature")
         seeds = {f"seed {seed}": by_seed.get(seed) for seed in result.seeds}
         scores.append({**row, **seeds, "signature": signature})
-    runs = [dict(vars(run)) for run in result.runs]
-    for run in runs:
-        del run["curve"]
+    runs = [
+        {name: value for name, value in vars(run).items() if name != "curve"}
+        for run in result.runs
+    ]
     differences = [vars(row) for row in result.differences]
-    return {
-        "systems": systems,
-        "runs": runs,
-        "scores": scores,
-        "differences": differences,
-    }
+    return dict(systems=systems, runs=runs, scores=scores, differences=differences)
 
 
 def score_table(result: ComparisonResult) -> Table:

@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
 from keras_attnvariants.analysis.heads import NEAREST
 from keras_attnvariants.analysis.heads import DistanceWeight
@@ -145,29 +144,20 @@ def class_of(entry: Mapping[str, Any] | None) -> str:
     return str(entry["class_name"]).rpartition(">")[2] if entry else ""
 
 
-class Share(NamedTuple):
-    """Share of the weight of a layer within a distance.
+def shares_within(distance: int, rows: Iterable[DistanceWeight]) -> tuple[float, float]:
+    """The share of the weight of a layer within a distance, in tokens.
 
-    Attributes:
-        weight: the share.
-        even: the same if all weights of a row were equal.
+    Returns:
+        The share; and the same if all weights of a row were equal.
     """
+    near = [row for row in rows if abs(row.distance) <= distance]
+    return sum(row.weight for row in near), sum(row.even for row in near)
 
-    weight: float
-    even: float
 
-    @classmethod
-    def within(cls, distance: int, rows: Iterable[DistanceWeight]) -> "Share":
-        """The share within a distance, in tokens, from the weights of a layer."""
-        near = [row for row in rows if abs(row.distance) <= distance]
-        return cls(sum(row.weight for row in near), sum(row.even for row in near))
-
-    @property
-    def excess(self) -> float:
-        """The share on a scale from that of even weights, 0, to everything, 1."""
-        room = 1 - self.even
-        # Sums of shares: what is left of 1 in short sentences may be a rounding error.
-        return (self.weight - self.even) / room if room > ROUNDING else 0.0
+def nearness_of(weight: float, even: float) -> float:
+    """A share on a scale from that of even weights, 0, to everything, 1."""
+    # Sums of shares: what is left of 1 in short sentences may be a rounding error.
+    return (weight - even) / (1 - even) if 1 - even > ROUNDING else 0.0
 
 
 def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> str:

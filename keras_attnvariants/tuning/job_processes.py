@@ -1,7 +1,6 @@
 """Jobs in processes of their own, so many at a time, and how far they are."""
 
 import contextlib
-import errno
 import multiprocessing
 import os
 import pickle  # noqa: S403 (between processes of ours)
@@ -28,8 +27,6 @@ from keras_attnvariants.utils.progress import clock
 
 # Seconds that the process of a killed comparison has to save its state and end.
 PATIENCE = 60.0
-# The errors of a disk, a quota and a file that are full.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 # Exit statuses of a process: its job failed, its disk is full, its state was saved.
 FAILED, DISK_IS_FULL, STOPPED = 2, 3, 128 + signal.SIGTERM
 
@@ -246,6 +243,8 @@ def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
         import_tensorflow()
         do_when_free(pickle.loads(pickled), report)  # noqa: S301 (ours)
     except (ValueError, OSError, ArithmeticError) as error:
+        from keras_attnvariants.training.state import FULL
+
         traceback.print_exc()
         connection.send(" ".join(str(error).split()))
         sys.exit(DISK_IS_FULL if getattr(error, "errno", None) in FULL else FAILED)

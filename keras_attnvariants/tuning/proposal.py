@@ -26,13 +26,14 @@ from keras_attnvariants.training import load_run
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.tuning.hybrids import LOCAL
-from keras_attnvariants.tuning.hybrids import Share
 from keras_attnvariants.tuning.hybrids import cheapest
 from keras_attnvariants.tuning.hybrids import class_of
 from keras_attnvariants.tuning.hybrids import hybrids
 from keras_attnvariants.tuning.hybrids import kept_offsets
 from keras_attnvariants.tuning.hybrids import learned_layers
+from keras_attnvariants.tuning.hybrids import nearness_of
 from keras_attnvariants.tuning.hybrids import replacements
+from keras_attnvariants.tuning.hybrids import shares_within
 from keras_attnvariants.tuning.hybrids import with_layers
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_integer
@@ -167,10 +168,11 @@ def propose(
             continue
         place, number = where
         near, wide = (
-            Share.within(far, by_layer[where]) for far in (distance, 2 * distance)
+            shares_within(far, by_layer[where]) for far in (distance, 2 * distance)
         )
+        is_near, is_wide = (nearness_of(*each) >= nearness for each in (near, wide))
         offsets, kept = kept_offsets(of_layer)
-        kind = cheapest(place, near.excess >= nearness, wide.excess >= nearness, kept)
+        kind = cheapest(place, is_near, is_wide, kept)
         reach = (2 * distance if kind == LOCAL else distance) + 1
         found = replacements(preset, place, baseline[where], kind, offsets, reach)
         proposed[where] = found
@@ -179,8 +181,7 @@ def propose(
             ProposedLayer(
                 place,
                 number,
-                near=near.weight,
-                even=near.even,
+                *near,
                 offsets=" ".join(f"{n:+d}" if n else "0" for n in offsets),
                 proposed=kind,
                 variant=class_of(found[kind]),

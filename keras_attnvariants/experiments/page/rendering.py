@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
-from typing import NamedTuple
 
 import numpy as np
 from jinja2 import Environment
@@ -112,29 +111,15 @@ def policy(style: str, scripts: Sequence[str]) -> str:
     )
 
 
-class Analysis(NamedTuple):
-    """One analysis of all systems.
+def analyses(result: ComparisonResult) -> Iterator[dict[str, Any]]:
+    """The analyses of a comparison, in order.
 
-    Attributes:
-        first: the first table with rows.
-        notes: systems, and why nothing was found of each.
-        panels: the pictures.
-        palette: names of series in the order in which they get colors.
-        shown: names of those that are in a picture.
-        columns, rows: the columns and rows of all tables.
+    Yields:
+        For each `first`, the first table with rows; `notes`, systems, and why nothing
+        was found of each; `panels`; `palette`, names of series in the order in which
+        they get colors; `shown`, those that are in a picture; `columns` and `rows` of
+        all tables.
     """
-
-    first: AnalysisTable
-    notes: list[tuple[str, str]]
-    panels: list[Panel]
-    palette: list[str]
-    shown: list[str]
-    columns: tuple[str, ...]
-    rows: list[tuple[Any, ...]]
-
-
-def analyses(result: ComparisonResult) -> Iterator[Analysis]:
-    """The analyses of a comparison, in order."""
     names = [system.name for system in result.systems]
     for name, tables in grouped(result.analyses, "analysis").items():
         first = next((table for table in tables if table.rows), tables[0])
@@ -147,19 +132,19 @@ def analyses(result: ComparisonResult) -> Iterator[Analysis]:
         ]
         found = dict.fromkeys(point.series for p in panels for point in p.points)
         palette = names if found.keys() <= set(names) else list(found)
-        yield Analysis(
-            first,
-            [(table.system, table.note) for table in tables if table.note],
-            panels,
-            palette,
-            [series for series in palette if series in found],
-            ("system", *first.columns) if several else first.columns,
-            [
+        yield {
+            "first": first,
+            "notes": [(table.system, table.note) for table in tables if table.note],
+            "panels": panels,
+            "palette": palette,
+            "shown": [series for series in palette if series in found],
+            "columns": ("system", *first.columns) if several else first.columns,
+            "rows": [
                 (table.system, *row) if several else row
                 for table in tables
                 for row in table.rows
             ],
-        )
+        }
 
 
 def drawn(table: AnalysisTable) -> list[Panel]:
