@@ -170,7 +170,7 @@ class SystemOptions:
     def translators(
         self,
         search: SearchOptions,
-        no_repeat_ngram: int = 0,
+        no_repeat_ngram: int | None = None,
         sampling: SamplingOptions | None = None,
     ) -> dict[str, Translate]:
         """Functions that translate lists of texts, by their model as it was given.
@@ -191,7 +191,7 @@ class SystemOptions:
             translate = exported.translate
             if sampling is not None:
                 translate = partial(sampling.translations, exported)
-            elif no_repeat_ngram:
+            elif no_repeat_ngram is not None:
                 translate = partial(no_repeats, exported, no_repeat_ngram)
             found[name] = translate
         return found
@@ -210,7 +210,7 @@ class SystemOptions:
             yield str(self.shown_server), Client(**parse_place(self.server))
 
     def _of_model(
-        self, name: str, search: SearchOptions, no_repeat_ngram: int
+        self, name: str, search: SearchOptions, no_repeat_ngram: int | None
     ) -> "Translator":
         model, tokenizer = load(model_folder("--model", name), self.precision)
         import keras_attnvariants as kav

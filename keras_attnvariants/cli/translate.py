@@ -73,8 +73,10 @@ def translate(
     systems: SystemOptions,
     files: FileOptions,
     search: SearchOptions,
-    no_repeat_ngram: int = option(
-        "No so many tokens in a row twice in a translation; 0: no limit.", 0, min=0
+    no_repeat_ngram: int | None = option(
+        "No so many tokens in a row twice in a translation; 0: no limit. By default as "
+        "in the preset.",
+        min=0,
     ),
     sampling: SamplingOptions,
     imports: list[str] | None = IMPORTS,

@@ -43,7 +43,8 @@ class Constraints:
     Args:
         model: a step model.
         source_ids: int `[B, S]`, padded on the right.
-        min_length: smallest number of tokens before EOS.
+        min_length: smallest number of tokens before EOS; `None` for that of the model,
+            as far as `max_length` allows.
         max_length: number of positions, EOS included. By default, and for sentences
             where it is 0, those of the source without its padding plus the
             `extra_length` of the model's `search_settings`. At most
@@ -52,7 +53,7 @@ class Constraints:
             with PAD are free.
         block_unknown: whether to forbid UNK.
         no_repeat_ngram: the size of n-grams of which no hypothesis may have one twice;
-            0 for any. A tensor can ask for at most 8.
+            0 for any, `None` for that of the model. A tensor can ask for at most 8.
 
     Attributes:
         source_ids: int32 `[B, S]`.
@@ -71,14 +72,22 @@ class Constraints:
         self,
         model: StepModel,
         source_ids: Any,
-        min_length: Any = 0,
+        min_length: Any = None,
         max_length: Any = None,
         prefix: Any = None,
         block_unknown: Any = False,
-        no_repeat_ngram: Any = 0,
+        no_repeat_ngram: Any = None,
     ) -> None:
         self.source_ids = to_token_ids("source_ids", source_ids)
-        ids = self.source_ids
+        ids, settings = self.source_ids, SearchSettings.of(model)
+        if no_repeat_ngram is None:
+            no_repeat_ngram = settings.no_repeat_ngram
+        if min_length is None:
+            is_open = max_length is None or 0 in known_values(max_length)
+            longest = (
+                model.max_length if is_open else largest(max_length, model.max_length)
+            )
+            min_length = min(settings.min_length, longest - 1)
         limits = per_sentence("max_length", max_length, "int32", ids)
         self._min_length = per_sentence("min_length", min_length, "int32", ids)
         self._block_unknown = per_sentence("block_unknown", block_unknown, "bool", ids)
@@ -94,7 +103,7 @@ class Constraints:
         source_lengths = count_tokens(self.source_ids, model.pad_id)
         source_lengths = source_positions(model, source_lengths)
         self.empty = ops.equal(source_lengths, 0)
-        self._extra_length = SearchSettings.of(model).extra_length
+        self._extra_length = settings.extra_length
         self._prefix = padded_prefix(prefix, self.source_ids, model.pad_id)
         self.max_length = self._longest(min_length, max_length, model.max_length)
         self.limits = self._limits(source_lengths, limits)

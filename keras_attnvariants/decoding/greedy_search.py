@@ -35,12 +35,12 @@ def greedy_search(
     model: StepModel,
     source_ids: Any,
     length_penalty: Any = None,
-    min_length: Any = 0,
+    min_length: Any = None,
     max_length: Any = None,
     prefix: Any = None,
     block_unknown: Any = False,
     return_alignments: bool = False,
-    no_repeat_ngram: Any = 0,
+    no_repeat_ngram: Any = None,
     return_token_log_probs: bool = False,
 ) -> Hypotheses:
     """Translates by the most probable token at each position, until EOS.
@@ -55,7 +55,7 @@ def greedy_search(
             has the empty translation, with log probability 0.
         length_penalty: exponent of the length normalization; by default that of the
             model's `search_settings`.
-        min_length: smallest number of tokens before EOS.
+        min_length: smallest number of tokens before EOS; by default that of the model.
         max_length: largest number of tokens with EOS; by default, and for sentences
             where it is 0, those of the source plus `extra_length` of the model, at most
             `model.max_length`.
@@ -63,8 +63,9 @@ def greedy_search(
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
         no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
-            limit. A translation that is stuck ends, even before `min_length`; in beam
-            search, if all hypotheses of a sentence are stuck.
+            limit; by default that of the model. A translation that is stuck ends, even
+            before `min_length`; in beam search, if all hypotheses of a sentence are
+            stuck.
         return_token_log_probs: whether to return the log probability of each token.
 
     Returns:

@@ -30,12 +30,12 @@ def sample(
     top_p: Any = 1.0,
     seed: Any = 0,
     length_penalty: Any = None,
-    min_length: Any = 0,
+    min_length: Any = None,
     max_length: Any = None,
     prefix: Any = None,
     block_unknown: Any = False,
     return_alignments: bool = False,
-    no_repeat_ngram: Any = 0,
+    no_repeat_ngram: Any = None,
 ) -> Hypotheses:
     """Draws one translation of each sentence from the probabilities of the model.
 

@@ -41,8 +41,9 @@ class Translator(TextTasks):
             weights are used, also if they change after compilation.
         tokenizer: with `encode` and `decode`, see `TextTokenizer`.
         beam_size: number of live hypotheses; 1 is greedy search.
-        length_penalty: exponent of the length normalization. By default, this and
-            `beam_size` are those of the model's `search_settings`.
+        length_penalty: exponent of the length normalization. By default, this,
+            `beam_size`, `min_length` and `no_repeat_ngram` are those of the model's
+            `search_settings`.
         min_length: smallest number of target tokens before EOS.
         max_length: largest number of target tokens with EOS. By default those of
             the source plus `extra_length` of the model, at most `model.max_length`.
@@ -79,20 +80,20 @@ class Translator(TextTasks):
         tokenizer: TextTokenizer,
         beam_size: int | None = None,
         length_penalty: float | None = None,
-        min_length: int = 0,
+        min_length: int | None = None,
         max_length: int | None = None,
         block_unknown: bool = False,
         batch_sizes: Sequence[int] = (1, 8, 32),
         source_lengths: Sequence[int] = (16, 32, 64, 128, 256),
         xla: bool | None = None,
-        no_repeat_ngram: int = 0,
+        no_repeat_ngram: int | None = None,
     ) -> None:
         super().__init__(model, tokenizer, batch_sizes, source_lengths, xla)
         settings = SearchSettings.of(
             model, beam_size=beam_size, length_penalty=length_penalty
         )
-        check_lengths(min_length, max_length, model.max_length)
-        check_integer("no_repeat_ngram", no_repeat_ngram, minimum=0)
+        check_lengths(min_length or 0, max_length, model.max_length)
+        check_integer("no_repeat_ngram", no_repeat_ngram or 0, minimum=0)
         self.beam_size = settings.beam_size
         self._options: dict[str, Any] = {
             "length_penalty": settings.length_penalty,

@@ -39,6 +39,8 @@ class SearchSettings:
         beam_size: number of hypotheses per sentence, at most 1000.
         length_penalty: exponent of the length normalization; 0 for none.
         extra_length: by how many tokens a translation may exceed its source.
+        min_length: smallest number of tokens before EOS, as for a summary.
+        no_repeat_ngram: no `n` tokens in a row occur twice; 0 for no limit.
 
     Raises:
         ValueError: a value is out of range.
@@ -48,13 +50,16 @@ class SearchSettings:
     >>> from keras_attnvariants import presets
     >>> preset = presets.get("rosendahl2021/context/iwslt17-en-it")
     >>> model = preset.build(100, num_layers=1, hidden_dim=16, intermediate_dim=16)
-    >>> SearchSettings.of(model, length_penalty=1.0)
-    SearchSettings(beam_size=12, length_penalty=1.0, extra_length=50)
+    >>> settings = SearchSettings.of(model, length_penalty=1.0)
+    >>> settings.beam_size, settings.length_penalty, settings.extra_length
+    (12, 1.0, 50)
     """
 
     beam_size: int = 4
     length_penalty: float = 0.6
     extra_length: int = 50
+    min_length: int = 0
+    no_repeat_ngram: int = 0
 
     def __post_init__(self) -> None:
         if check_integer("beam_size", self.beam_size) > LARGEST_BEAM:
@@ -62,7 +67,8 @@ class SearchSettings:
                 f"`beam_size` must be at most {LARGEST_BEAM}. "
                 f"Received: {self.beam_size}"
             )
-        check_integer("extra_length", self.extra_length, minimum=0)
+        for name in ("extra_length", "min_length", "no_repeat_ngram"):
+            check_integer(name, getattr(self, name), minimum=0)
         check_finite("length_penalty", self.length_penalty)
 
     @classmethod

@@ -45,6 +45,7 @@ class TrainingSettings:
         beam_size: number of hypotheses per sentence in beam search.
         length_penalty: exponent of the GNMT length normalization.
         extra_length: by how many tokens a translation may exceed its source.
+        min_length, no_repeat_ngram: limits of a search, as of `SearchSettings`.
         vocabulary: how words are split into tokens.
         metric: how the published figures were computed, as far as the paper says.
         batch_sentences: sentence pairs per update, where the paper counts pairs;
@@ -64,6 +65,8 @@ class TrainingSettings:
     beam_size: int = 4
     length_penalty: float = 0.6
     extra_length: int = 50
+    min_length: int = 0
+    no_repeat_ngram: int = 0
     vocabulary: str = ""
     metric: str = ""
     batch_sentences: int | None = None
@@ -72,7 +75,8 @@ class TrainingSettings:
     @property
     def search(self) -> SearchSettings:
         """The settings of decoding, which a model carries with it."""
-        return SearchSettings(self.beam_size, self.length_penalty, self.extra_length)
+        names = SearchSettings().to_dict()
+        return SearchSettings(**{name: getattr(self, name) for name in names})
 
 
 @dataclass(frozen=True)

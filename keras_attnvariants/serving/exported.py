@@ -142,7 +142,10 @@ class Dequantized(tf.saved_model.experimental.TrackableResource):
         tf.raw_ops.AssignVariableOp(resource=self.resource_handle, value=self.floats())
 
 
-ATTRIBUTES = (*StepModel.__annotations__, "unk_id", "search_settings", "embeddings")
+ATTRIBUTES = (
+    *StepModel.__annotations__,
+    *("source_stride", "unk_id", "search_settings", "embeddings"),
+)
 
 
 def copy_attributes(model: Any, other: Any) -> None:

@@ -20,6 +20,7 @@ import tensorflow as tf
 
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding.constraints import LONGEST
+from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.typing import Tensor
 
 _LONGEST_CHARACTER = 4  # bytes in UTF-8
@@ -101,11 +102,11 @@ SAMPLE_OPTIONS = (
 )
 
 
-def search_options(length_penalty: float, max_length: int) -> tuple[Input, ...]:
+def search_options(settings: SearchSettings, max_length: int) -> tuple[Input, ...]:
     """The options of `translate_with` for each sentence.
 
     Args:
-        length_penalty: length penalty of the export.
+        settings: those of the export, which are the defaults.
         max_length: positions that the model has.
     """
     least = f"least number of tokens, EOS not counted, below {max_length}"
@@ -115,12 +116,14 @@ def search_options(length_penalty: float, max_length: int) -> tuple[Input, ...]:
     )
     exponent = "exponent of the length normalisation"
     repeats = f"no so many tokens in a row twice, at most {LONGEST}; 0 for any"
-    finite, penalty = tf.float32.min, length_penalty
+    finite, penalty = tf.float32.min, settings.length_penalty
+    fewest = min(settings.min_length, max_length - 1)
+    ngram = min(settings.no_repeat_ngram, LONGEST)
     return (
-        Input("min_length", tf.int32, least, default=0, highest=max_length - 1),
+        Input("min_length", tf.int32, least, default=fewest, highest=max_length - 1),
         Input("max_length", tf.int32, most, default=0, highest=max_length),
         Input("length_penalty", tf.float32, exponent, default=penalty, lowest=finite),
-        Input("no_repeat_ngram", tf.int32, repeats, default=0, highest=LONGEST),
+        Input("no_repeat_ngram", tf.int32, repeats, default=ngram, highest=LONGEST),
     )
 
 

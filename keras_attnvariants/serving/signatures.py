@@ -16,6 +16,7 @@ from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import sample
 from keras_attnvariants.decoding import score_tokens
 from keras_attnvariants.decoding.scoring import TokenScores
+from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving import inputs
 from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.exported import StoredWeights
@@ -84,9 +85,8 @@ class Signatures:
             self.target_tokenizer = target
         ids = tf.TensorSpec([None, None], tf.int32)
         self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
-        self.search_options = inputs.search_options(
-            options.length_penalty, model.max_length
-        )
+        settings = SearchSettings.of(model, length_penalty=options.length_penalty)
+        self.search_options = inputs.search_options(settings, model.max_length)
 
     def functions(self) -> dict[str, Signature]:
         """All signatures by name."""

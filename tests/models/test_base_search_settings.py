@@ -3,6 +3,7 @@
 import json
 
 import keras
+import numpy as np
 import pytest
 
 import keras_attnvariants as kav
@@ -57,3 +58,45 @@ def test_a_translator_takes_them_unless_told_otherwise():
 def test_anything_but_a_search_is_refused(fields, message):
     with pytest.raises(ValueError, match=message):
         SearchSettings(**fields)
+
+
+LIMITS = {"min_length": 4, "no_repeat_ngram": 2}
+
+
+@pytest.mark.parametrize(
+    "search", [kav.greedy_search, kav.beam_search, kav.decoding.sample]
+)
+def test_a_search_keeps_to_the_limits_of_the_model(search):
+    plain, limited = (tiny.make(search_settings=own) for own in ({}, LIMITS))
+    for model in (plain, limited):
+        tiny.randomize(model)
+    source_ids = tiny.inputs()["source_ids"]
+    given = search(plain, source_ids, max_length=12, **LIMITS)
+    own = search(limited, source_ids, max_length=12)
+    np.testing.assert_array_equal(own.ids, given.ids)
+    assert tiny.to_numpy(own.lengths).min() > 4
+    free = search(plain, source_ids, max_length=12)
+    off = search(limited, source_ids, max_length=12, min_length=0, no_repeat_ngram=0)
+    np.testing.assert_array_equal(off.ids, free.ids)
+    assert (tiny.to_numpy(own.ids) != tiny.to_numpy(free.ids)).any()
+
+
+def test_a_shorter_limit_of_a_call_wins():
+    model = tiny.make(search_settings={"min_length": 9})
+    source_ids = tiny.inputs()["source_ids"]
+    for longest in (3, [3, 3, 3]):
+        found = kav.beam_search(model, source_ids, max_length=longest)
+        assert tiny.to_numpy(found.lengths).tolist() == [[3]] * 3
+    with pytest.raises(ValueError, match="`min_length` must be below 3"):
+        kav.beam_search(model, source_ids, max_length=3, min_length=9)
+
+
+def test_a_translator_has_the_limits_of_the_model():
+    texts = ["a b c d e f g h i j k l m n o p"]
+    tokenizer = kav.Tokenizer.train(texts * 4, vocabulary_size=22)
+    model = tiny.make(search_settings=LIMITS)
+    tiny.randomize(model)
+    own = kav.Translator(model, tokenizer, max_length=12)(texts)
+    model.search_settings = kav.models.SearchSettings()
+    assert own != kav.Translator(model, tokenizer, max_length=12)(texts)
+    assert own == kav.Translator(model, tokenizer, max_length=12, **LIMITS)(texts)

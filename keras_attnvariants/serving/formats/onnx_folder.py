@@ -48,7 +48,8 @@ def export_onnx(
         in `manifest.json`.
 
     Raises:
-        ValueError: an option is out of range, ONNX has no form of an operator, or the
+        ValueError: an option is out of range, the model's `search_settings` have a
+            `min_length` or `no_repeat_ngram`, ONNX has no form of an operator, or the
             extra is not installed.
         FileExistsError: the folder exists.
     """
@@ -61,6 +62,12 @@ def export_onnx(
 
     given = {"beam_size": beam_size, "length_penalty": length_penalty}
     search = SearchSettings.of(model, **given)
+    if search.min_length or search.no_repeat_ngram:
+        raise ValueError(
+            "`model` must have search settings without `min_length` and "
+            "`no_repeat_ngram`, which searches with ONNX do not have. "
+            f"Received: {search}"
+        )
     # Kept to the end: graphs do not keep the variables that they read.
     steps = StepFunctions(float_model(model), search.beam_size)
     settings = {
