@@ -10,12 +10,12 @@ from keras_attnvariants.cli.catalogue import CorpusOptions
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import SystemOptions
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.cli.systems import SystemOptions
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.lines import on_one_line

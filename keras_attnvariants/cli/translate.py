@@ -8,9 +8,6 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import SamplingOptions
-from keras_attnvariants.cli.models import SystemOptions
-from keras_attnvariants.cli.models import Translate
 from keras_attnvariants.cli.models import model_digest
 from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.options import IMPORTS
@@ -20,6 +17,9 @@ from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.outputs import LineWriter
 from keras_attnvariants.cli.outputs import Settings
 from keras_attnvariants.cli.outputs import output_to
+from keras_attnvariants.cli.systems import SamplingOptions
+from keras_attnvariants.cli.systems import SystemOptions
+from keras_attnvariants.cli.systems import Translate
 from keras_attnvariants.cli.texts import LARGEST_CHUNK
 from keras_attnvariants.cli.texts import LineProgress
 from keras_attnvariants.cli.texts import Source

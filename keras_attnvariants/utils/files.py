@@ -123,40 +123,30 @@ def read_file(
         return file.read()
 
 
-class HashedFile(io.RawIOBase):
-    """A write-only file that knows the size and sha256 of what was written to it."""
+class NewFile(io.FileIO):
+    """A file that is made, and is on the disk itself once it is closed.
+
+    It has no buffer: a full disk raises in `write`, and nowhere else.
+    """
 
     def __init__(self, path: Path) -> None:
-        # Unbuffered: a full disk raises in `write`, and nowhere else.
-        self._file = path.open("xb", buffering=0)
-        self._sha256 = hashlib.sha256()
-        self._size = 0
+        super().__init__(path, "x")
 
-    def writable(self) -> bool:
-        return True
-
-    def write(self, data: Any) -> int:
+    def write(self, data: Any, /) -> int:
+        """Writes all of the data."""
         view = memoryview(data).cast("B")
         done = 0
         while done < len(view):
-            done += self._file.write(view[done:])
-        self._sha256.update(view)
-        self._size += done
+            done += super().write(view[done:])
         return done
 
     def close(self) -> None:
-        """Flush to the disk itself, not only to the operating system."""
-        if self.closed:
-            return
+        """Flushes to the disk, not only to the operating system."""
         try:
-            os.fsync(self._file.fileno())
+            if not self.closed:
+                os.fsync(self.fileno())
         finally:
-            self._file.close()
             super().close()
-
-    def entry(self) -> dict[str, Any]:
-        """Size and sha256 of what was written."""
-        return {"size": self._size, "sha256": self._sha256.hexdigest()}
 
 
 def is_stream(path: Path) -> bool:
@@ -211,7 +201,7 @@ def replace_file(path: Path, data: bytes) -> None:
     """
     draft = path.with_name(f"{TEMPORARY}{path.name}-{uuid.uuid4().hex[:8]}")
     try:
-        with HashedFile(draft) as file:
+        with NewFile(draft) as file:
             file.write(data)
         draft.replace(path)
     finally:
@@ -266,10 +256,7 @@ def read_npz(path: Path) -> "dict[str, np.ndarray]":
 
 
 def file_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
-    """Size and sha256 of a file, as `HashedFile.entry` gives them.
-
-    See `open_plain` for arguments and errors.
-    """
+    """Size and sha256 of a file; see `open_plain` for arguments and errors."""
     with open(open_plain(path, below=below), "rb") as file:
         size = os.fstat(file.fileno()).st_size
         return {"size": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}

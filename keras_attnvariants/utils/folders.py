@@ -7,7 +7,6 @@ cut leaves a `tmp-*` folder and nothing else.
 """
 
 import contextlib
-import io
 import json
 import os
 import shutil
@@ -23,7 +22,7 @@ from keras_attnvariants.utils.files import FOLDER
 from keras_attnvariants.utils.files import ODD
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.files import HashedFile
+from keras_attnvariants.utils.files import NewFile
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import file_size
 from keras_attnvariants.utils.files import flush
@@ -48,14 +47,10 @@ class FolderWriter:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._manifest: dict[str, dict[str, Any]] = {}
 
-    @contextlib.contextmanager
-    def open(self, name: str) -> Iterator[io.RawIOBase]:
-        """A write-only binary file; the manifest lists it once it is closed."""
-        with HashedFile(self.path / name) as file:
-            yield file
-        self._manifest[name] = file.entry()
+    def open(self, name: str) -> NewFile:
+        """A new binary file, to be written."""
+        return NewFile(self.path / name)
 
     def write_bytes(self, name: str, data: bytes | memoryview) -> None:
         """One file with these bytes."""
@@ -68,14 +63,12 @@ class FolderWriter:
 
     def finish(self) -> None:
         """Write the manifest, and flush what is not on the disk yet."""
+        manifest = {}
         for path in sorted(self.path.rglob("*")):
-            name = path.relative_to(self.path).as_posix()
-            if path.is_dir():
-                flush(path)
-            elif name not in self._manifest:
-                flush(path)
-                self._manifest[name] = file_entry(path)
-        self.write_json(MANIFEST, dict(self._manifest))
+            flush(path)
+            if not path.is_dir():
+                manifest[path.relative_to(self.path).as_posix()] = file_entry(path)
+        self.write_json(MANIFEST, manifest)
         flush(self.path)
 
 

@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from keras_attnvariants.cli import models
-from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.models.templates import with_policy
 
 
@@ -44,13 +43,6 @@ def test_integers_have_float32_around_them(run_folder, tmp_path):
     np.testing.assert_array_equal(half(inputs), whole(inputs))
 
 
-def test_translators_by_folder(run_folder):
-    search = SearchOptions(beam_size=1, length_penalty=0.6)
-    systems = models.SystemOptions(model=run_folder)
-    assert list(systems.translators(search)) == [run_folder]
-    assert models.SystemOptions().translators(search) == {}
-
-
 def test_numbered_versions_are_a_saved_model(tmp_path):
     with pytest.raises(FileNotFoundError, match="saved_model.pb"):
         models.check_place("--saved-model", tmp_path, models.SAVED)
@@ -64,8 +56,3 @@ def test_wide_beams_are_searched_for_fewer_sentences_at_once():
     assert models.batch_sizes(4) == models.batch_sizes(16) == (1, 8, 32)
     assert models.batch_sizes(17) == models.batch_sizes(64) == (1, 8)
     assert models.batch_sizes(65) == models.batch_sizes(1000) == (1,)
-
-
-def test_a_precision_of_a_saved_model(tmp_path):
-    with pytest.raises(ValueError, match="--precision applies to --model.*int8"):
-        models.SystemOptions(saved_model=tmp_path, precision="int8").check()

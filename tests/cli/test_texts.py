@@ -50,7 +50,7 @@ def test_a_pipe_of_many_lines_is_a_stream():
 import resource, sys
 from pathlib import Path
 from keras_attnvariants.cli import app
-from keras_attnvariants.cli.models import SystemOptions
+from keras_attnvariants.cli.systems import SystemOptions
 
 def shout(texts):
     return [text.upper() for text in texts]

@@ -6,10 +6,10 @@ import sys
 
 import pytest
 
-from keras_attnvariants.cli.models import SystemOptions
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.outputs import PartialFile
 from keras_attnvariants.cli.outputs import output_to
+from keras_attnvariants.cli.systems import SystemOptions
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.serving.echo import echo_server

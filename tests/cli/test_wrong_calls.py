@@ -7,7 +7,7 @@ import pytest
 from keras_attnvariants import training
 from keras_attnvariants.cli import analyse
 from keras_attnvariants.cli import export
-from keras_attnvariants.cli import models
+from keras_attnvariants.cli import systems
 from keras_attnvariants.training import run_settings
 from tests.cli.conftest import check_error
 from tests.experiments.toy import toy_file
@@ -364,7 +364,7 @@ def no_work(monkeypatch):
     for module, name in (
         (training, "train_preset"),
         (run_settings, "learn_vocabulary"),
-        (models.SystemOptions, "translators"),
+        (systems.SystemOptions, "translators"),
         (export, "load"),
         (analyse, "load"),
     ):

@@ -415,7 +415,7 @@ def test_a_full_disk_leaves_the_results_that_were_there(compare, tmp_path, monke
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     with monkeypatch.context() as patched:
-        patched.setattr("keras_attnvariants.utils.files.HashedFile.write", full)
+        patched.setattr("keras_attnvariants.utils.files.NewFile.write", full)
         with pytest.raises(OSError, match="No space left"):
             compare()
     assert (tmp_path / "out" / "results.json").read_bytes() == before

@@ -19,8 +19,8 @@ from pathlib import Path
 
 import keras_attnvariants.cli.translate as command
 from keras_attnvariants.cli import app
-from keras_attnvariants.cli.models import SystemOptions
 from keras_attnvariants.cli.outputs import LineWriter
+from keras_attnvariants.cli.systems import SystemOptions
 
 # 32 + 64 + 128 + 76 lines, with empty ones among them.
 LINES = [f"line {number} \u2028 of" if number % 7 else "" for number in range(300)]

@@ -9,7 +9,7 @@ from keras_attnvariants.utils import files
 
 def _after(limit, action):
     """A `write` that passes `limit` bytes in all, then does `action`."""
-    write = files.HashedFile.write
+    write = files.NewFile.write
     left = limit
 
     def faulty(file, data):
@@ -31,9 +31,9 @@ def full_disk_after(monkeypatch, limit):
     def fail():
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(files.HashedFile, "write", _after(limit, fail))
+    monkeypatch.setattr(files.NewFile, "write", _after(limit, fail))
 
 
 def die_after(limit):
     """Kills this process, without any clean-up, after some more bytes."""
-    files.HashedFile.write = _after(limit, lambda: os.kill(os.getpid(), signal.SIGKILL))
+    files.NewFile.write = _after(limit, lambda: os.kill(os.getpid(), signal.SIGKILL))

@@ -30,7 +30,7 @@ def test_write_file_replaces_the_file_or_leaves_it(tmp_path, monkeypatch):
     def full(file, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(files.HashedFile, "write", full)
+    monkeypatch.setattr(files.NewFile, "write", full)
     with pytest.raises(OSError, match="No space"):
         write_file(path, b"third")
     assert path.read_bytes() == b"second"

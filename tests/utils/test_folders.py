@@ -243,8 +243,9 @@ def test_everything_is_on_the_disk_before_the_rename(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", note("fsync", fsync))
     monkeypatch.setattr(folders.Path, "rename", note("rename", rename))
     write(tmp_path / "good")
-    # Two files, the manifest and the folder; the rename; the folder above.
-    assert events == ["fsync"] * 4 + ["rename", "fsync"]
+    # Two files, each when it is closed and with what others may have written; the
+    # manifest and the folder; the rename; the folder above.
+    assert events == ["fsync"] * 6 + ["rename", "fsync"]
 
 
 @pytest.mark.parametrize("name", ["data.bin", "value.json", "manifest.json"])

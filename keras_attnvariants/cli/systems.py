@@ -1,0 +1,228 @@
+"""Systems that translate: a model, an exported one, or one on a server."""
+
+import hashlib
+from collections.abc import Callable
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+from keras_attnvariants.cli.commands import given
+from keras_attnvariants.cli.commands import option
+from keras_attnvariants.cli.models import SAVED
+from keras_attnvariants.cli.models import Precision
+from keras_attnvariants.cli.models import batch_sizes
+from keras_attnvariants.cli.models import check_place
+from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.models import model_task
+from keras_attnvariants.cli.options import MODEL_HELP
+from keras_attnvariants.cli.options import SearchOptions
+from keras_attnvariants.utils.importing import import_tensorflow
+
+if TYPE_CHECKING:
+    from keras_attnvariants import Translator
+    from keras_attnvariants.serving.translator import BaseTranslator
+
+Translate = Callable[[list[str]], list[str]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SamplingOptions:
+    """Whether translations are drawn at random, and how.
+
+    Raises:
+        ValueError: options of sampling are given without it.
+    """
+
+    sample: bool = option(
+        "Draw each translation from the probabilities of the model instead of "
+        "searching for the best, for back-translation for instance. A sentence has the "
+        "same translation wherever it stands; another --seed gives another one.",
+        False,
+    )
+    temperature: float = option(
+        "With --sample: below 1, probable words become more so; 0 is greedy search.",
+        1.0,
+        min=0,
+    )
+    top_k: int = option("With --sample: how many words may be drawn; 0: all.", 0, min=0)
+    top_p: float = option(
+        "With --sample: draw from the fewest words that have this share of the "
+        "probability together.",
+        1.0,
+        min=0,
+        max=1,
+    )
+    seed: int = option("With --sample: of the random numbers.", 0, min=0)
+
+    def __post_init__(self) -> None:
+        how = (self.temperature, self.top_k, self.top_p, self.seed)
+        if not self.sample and how != (1.0, 0, 1.0, 0):
+            raise ValueError(
+                "--temperature, --top-k, --top-p and --seed need --sample. "
+                f"Received: {', '.join(map(str, how))}"
+            )
+
+    def translations(
+        self, translator: "Translator | BaseTranslator", texts: list[str]
+    ) -> list[str]:
+        """A drawn translation of each text, whatever the other texts are."""
+        how = (self.temperature, self.top_k, self.top_p)
+        seeds = [seed_of(self.seed, text) for text in texts]
+        return [drawn.text for drawn in translator.sample(texts, *how, seed=seeds)]
+
+
+def seed_of(seed: int, text: str) -> int:
+    """A seed for one text, from the seed of all."""
+    digest = hashlib.sha256(f"{seed}\n{text}".encode("utf-8", "replace")).digest()
+    return int.from_bytes(digest[:4], "big") >> 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class SystemOptions:
+    """Systems that translate: a model, an exported one, or one on a server."""
+
+    model: str | None = option(MODEL_HELP, None, "--model", "--run")
+    saved_model: Path | None = option(
+        "Folder that `kav export` wrote. Its beam size is fixed."
+    )
+    server: str | None = option(
+        "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
+        "or /labels/stable if it shall not be the newest. An address that begins with "
+        "http:// or https:// is one of REST."
+    )
+    precision: Precision | None = option(
+        "What the model computes in; default: as in training."
+    )
+    source_tag: str | None = option(
+        "Word in front of each source, with which --model was trained."
+    )
+
+    @property
+    def count(self) -> int:
+        """Number of systems."""
+        systems = (self.model, self.saved_model, self.server)
+        return sum(system is not None for system in systems)
+
+    @property
+    def task(self) -> str:
+        """The task of the model; an exported one translates unless told otherwise."""
+        if self.model is None:
+            return "translation"
+        return model_task(model_folder("--model", self.model))
+
+    @property
+    def shown_server(self) -> str | None:
+        """The server without its password."""
+        if self.server is None:
+            return None
+        from keras_attnvariants.serving.client.exchange import without_password
+
+        return without_password(self.server)
+
+    def check(self) -> None:
+        """Raises at once if an option lacks another, or a folder is of another kind.
+
+        Raises:
+            FileNotFoundError: says which file a folder should have, or which names
+                are near to one that is unknown.
+            ValueError: there is no model for a precision or a tag, or the server has no
+                address.
+        """
+        if self.model is None and self.precision is not None:
+            raise ValueError(
+                "--precision applies to --model: that of an exported model was chosen "
+                f"when it was exported. Received: {self.precision}"
+            )
+        if self.model is not None:
+            model_folder("--model", self.model)
+        if self.saved_model is not None:
+            check_place("--saved-model", self.saved_model, SAVED)
+        if self.server is not None:
+            from keras_attnvariants.serving.client.exchange import check_address
+            from keras_attnvariants.serving.client.exchange import parse_place
+
+            check_address(parse_place(self.server)["address"])
+        if self.source_tag is not None and (self.model is None or self.count > 1):
+            raise ValueError(
+                "--source-tag is checked with the vocabulary of --model: for an "
+                "exported model or a server, write the tag in front of each sentence."
+            )
+
+    def translators(
+        self,
+        search: SearchOptions,
+        no_repeat_ngram: int | None = None,
+        sampling: SamplingOptions | None = None,
+    ) -> dict[str, Translate]:
+        """Functions that translate lists of texts, by their model as it was given.
+
+        Raises:
+            ValueError: a model cannot be loaded, or has no such tag.
+        """
+        found: dict[str, Translate] = {}
+        for name, translator in self._loaded(search, no_repeat_ngram):
+            translate: Translate = translator.translate
+            if sampling is not None:
+                translate = partial(sampling.translations, translator)
+            elif no_repeat_ngram is not None and name != self.model:
+                translate = partial(no_repeats, translator, no_repeat_ngram)
+            if self.source_tag is not None:
+                translate = partial(tagged, translate, self.source_tag)
+            found[name] = translate
+        return found
+
+    def _loaded(
+        self, search: SearchOptions, no_repeat_ngram: int | None
+    ) -> Iterator[tuple[str, Any]]:
+        """The systems by their model as it was given, each a kind of translator."""
+        if self.model is not None:
+            yield self.model, self._of_model(self.model, search, no_repeat_ngram)
+        if self.saved_model is not None:
+            import_tensorflow()
+            from keras_attnvariants.serving.saved import SavedTranslator
+
+            yield str(self.saved_model), SavedTranslator(self.saved_model)
+        if self.server is not None:
+            # Without TensorFlow here.
+            from keras_attnvariants.serving.client import Client
+            from keras_attnvariants.serving.client.exchange import parse_place
+
+            yield str(self.shown_server), Client(**parse_place(self.server))
+
+    def _of_model(
+        self, name: str, search: SearchOptions, no_repeat_ngram: int | None
+    ) -> "Translator":
+        model, tokenizer = load(model_folder("--model", name), self.precision)
+        import keras_attnvariants as kav
+
+        if self.source_tag is not None and self.source_tag not in tokenizer.tags:
+            known = ", ".join(map(repr, tokenizer.tags)) or "none"
+            raise ValueError(
+                f"--source-tag must be one that the model was trained with: {known}. "
+                f"Received: {self.source_tag!r}"
+            )
+        settings = kav.models.SearchSettings.of(model, **given(search))
+        # Without XLA: compiling every shape takes longer than a test set.
+        return kav.Translator(
+            model,
+            tokenizer,
+            batch_sizes=batch_sizes(settings.beam_size),
+            xla=False,
+            no_repeat_ngram=no_repeat_ngram,
+            **given(search),
+        )
+
+
+def tagged(translate: Translate, tag: str, texts: list[str]) -> list[str]:
+    """Translations of texts with a tag in front of each."""
+    return translate([f"{tag} {text}" for text in texts])
+
+
+def no_repeats(translator: "BaseTranslator", size: int, texts: list[str]) -> list[str]:
+    """Translations without so many tokens in a row twice."""
+    found = translator.translate_with(texts, no_repeat_ngram=size)
+    return [best.text for best in found]

@@ -1,0 +1,18 @@
+"""Systems that translate, by the options that name them."""
+
+import pytest
+
+from keras_attnvariants.cli.options import SearchOptions
+from keras_attnvariants.cli.systems import SystemOptions
+
+
+def test_translators_by_folder(run_folder):
+    search = SearchOptions(beam_size=1, length_penalty=0.6)
+    systems = SystemOptions(model=run_folder)
+    assert list(systems.translators(search)) == [run_folder]
+    assert SystemOptions().translators(search) == {}
+
+
+def test_a_precision_of_a_saved_model(tmp_path):
+    with pytest.raises(ValueError, match="--precision applies to --model.*int8"):
+        SystemOptions(saved_model=tmp_path, precision="int8").check()
