@@ -84,15 +84,11 @@ def is_examined(folder: ComparisonFolder, system: SystemSettings) -> bool:
 
 def analyses_of(folder: ComparisonFolder, system: SystemSettings) -> list[str]:
     """Names of the analyses that are made with the model of a system."""
-    s = folder.settings
+    analyses, compared = folder.settings.analyses, [folder.settings.baseline]
     return [
         name
-        for name in s.analyses.names
-        if (
-            system.name == s.baseline
-            if name in COMPARISONS
-            else system.name in s.analyses.systems
-        )
+        for name in analyses.names
+        if system.name in (compared if name in COMPARISONS else analyses.systems)
     ]
 
 

@@ -1,5 +1,6 @@
 """Runs of a comparison: trained or continued, and the test sets translated."""
 
+import dataclasses
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -23,22 +24,20 @@ from keras_attnvariants.training import train_preset
 from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
-from keras_attnvariants.training.run_models import WEIGHTS
 from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.run_models import read_weights
+from keras_attnvariants.training.run_models import write_weights
 from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.training.state import number_of
 from keras_attnvariants.training.state import numbered
-from keras_attnvariants.training.state import to_arrays
-from keras_attnvariants.training.state import write_arrays
+from keras_attnvariants.training.time_limits import share_done
 from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import replace_file
-from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.records import grouped
@@ -48,41 +47,41 @@ from keras_attnvariants.utils.records import write_record
 Report = Callable[[float, str], None]
 
 
+@dataclasses.dataclass(eq=False)
 class CostMeter(StatefulCallback):
-    """Counts what training costs, over all resumes, and tells how far it is.
+    """Measures what training costs, over all resumes, and tells how far it is.
 
     Args:
         report: is told, once a second at most.
         steps: updates of the whole run.
         limit: its `TimeLimit`, if it has one.
-
-    Attributes:
-        cpu_seconds: time of all processors together.
-        memory_mib: largest resident memory.
     """
 
-    def __init__(self, report: Report, steps: int, limit: TimeLimit | None) -> None:
+    report: Report
+    steps: int
+    limit: TimeLimit | None
+
+    def __post_init__(self) -> None:
         super().__init__()
-        self.cpu_seconds = 0.0
-        self.memory_mib = 0.0
-        self._report = report
-        self._steps = steps
-        self._limit = limit
         self._next = 0.0
-        self._counted = 0.0
+        self._began: float | None = None
+        # In processes before this one.
+        self._before: Mapping[str, float] = {"cpu_seconds": 0.0, "memory_mib": 0.0}
 
     def get_state(self) -> dict[str, Any]:
-        self._count()
-        return {"cpu_seconds": self.cpu_seconds, "memory_mib": self.memory_mib}
+        """Time of all processors together so far, and largest resident memory."""
+        now = time.process_time()
+        spent = now - (now if self._began is None else self._began)
+        return {
+            "cpu_seconds": self._before["cpu_seconds"] + spent,
+            "memory_mib": max(self._before["memory_mib"], peak_mib()),
+        }
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        self.cpu_seconds, self.memory_mib = state["cpu_seconds"], state["memory_mib"]
+        self._before = state
 
     def on_train_begin(self, logs: Any = None) -> None:
-        self._counted = self._counted or time.process_time()
-
-    def on_train_end(self, logs: Any = None) -> None:
-        self._count()
+        self._began = self._began or time.process_time()
 
     def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
         now = time.monotonic()
@@ -90,17 +89,9 @@ class CostMeter(StatefulCallback):
             return
         self._next = now + 1.0
         step = int(self.model.optimizer.iterations)
-        done = step / self._steps
-        if self._limit is not None:
-            done = max(done, self._limit.seconds / self._limit.limit)
+        done = share_done(step, self.steps, self.limit)
         loss = (logs or {}).get("loss", 0.0)
-        self._report(min(done, 1.0), f"update {step:,}, loss {loss:.2f}")
-
-    def _count(self) -> None:
-        now = time.process_time()
-        self.cpu_seconds += now - self._counted
-        self._counted = now
-        self.memory_mib = max(self.memory_mib, peak_mib())
+        self.report(done, f"update {step:,}, loss {loss:.2f}")
 
 
 def do_run(run: Run, report: Report) -> None:
@@ -142,8 +133,7 @@ class Snapshots(keras.callbacks.Callback):
 
     def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
         if (epoch + 1) % self.every == 0:
-            with new_folder(snapshot(self.folder, epoch + 1)) as folder:
-                write_arrays(folder, WEIGHTS, {"model": to_arrays(self.model.weights)})
+            write_weights(snapshot(self.folder, epoch + 1), self.model)
 
 
 def snapshot(run: Path, validations: int) -> Path:
@@ -213,11 +203,10 @@ def train(run: Run, report: Report) -> RunResult:
         seed=run.seed,
         updates=result.step,
         seconds=60 * spent,
-        cpu_seconds=meter.cpu_seconds,
         tokens_per_second=speed,
-        memory_mib=meter.memory_mib,
         validation_loss=validation_loss(run.path / LOG),
         processor=kind_of_processor(),
+        **meter.get_state(),
     )
 
 

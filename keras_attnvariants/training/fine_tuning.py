@@ -135,15 +135,13 @@ class FineTuning:
 
     def describe(self) -> dict[str, Any]:
         """The settings with which a run has to be resumed, as JSON."""
-        described = {
+        return {
             "from_model": weights_sha256(self.trained.model),
             "freeze": sorted(self.freeze),
             "lora": self.lora_rank,
             "lora_layers": sorted(self.lora_layers),
+            **({"keep_architecture": True} if self.keep_architecture else {}),
         }
-        return described | (
-            {"keep_architecture": True} if self.keep_architecture else {}
-        )
 
     def start(self, model: keras.Model) -> TakenWeights:
         """Gives a new model its weights, and decides which of them are trained.

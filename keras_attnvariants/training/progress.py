@@ -18,6 +18,7 @@ from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.optimizers import learning_rate
 from keras_attnvariants.training.time_limits import TimeLimit
+from keras_attnvariants.training.time_limits import share_done
 from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import LARGEST_JSON
 from keras_attnvariants.utils.files import open_plain
@@ -93,10 +94,8 @@ class ProgressBar(keras.callbacks.Callback):
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:
         now, values, step = time.monotonic(), logs or {}, self._step()
-        done = step / (self.steps or 1)
-        if self._limit is not None:
-            done = max(done, self._limit.seconds / self._limit.limit)
-        done, tokens = min(done, 1.0), values.get("tokens", 0.0)
+        done = share_done(step, self.steps or 1, self._limit)
+        tokens = values.get("tokens", 0.0)
         began, before = self._period = self._period or (now, tokens)
         if now > began:
             self._speed = [f"{(tokens - before) / (now - began):,.0f} tokens/s"]

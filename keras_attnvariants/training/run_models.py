@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import keras
 import numpy as np
 
 from keras_attnvariants.data.model_folders import LoadedModel
@@ -81,8 +82,7 @@ class CheckpointAverager(StatefulCallback):
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         path = self.directory / f"step-{self.progress.step:09d}"
-        with new_folder(path) as folder:
-            write_arrays(folder, WEIGHTS, {"model": to_arrays(self.model.weights)})
+        write_weights(path, self.model)
         for old in numbered(self.directory, "step")[: -self.last]:
             shutil.rmtree(old)
 
@@ -191,8 +191,14 @@ class BestModel(StatefulCallback):
         return value > self.best if is_higher else value < self.best
 
 
+def write_weights(path: Path, model: keras.Model) -> None:
+    """Writes the weights of a model into a new folder."""
+    with new_folder(path) as folder:
+        write_arrays(folder, WEIGHTS, {"model": to_arrays(model.weights)})
+
+
 def read_weights(path: Path) -> list[np.ndarray]:
-    """The weights of a validated step, from their folder.
+    """The weights of a model, from the folder that `write_weights` wrote.
 
     Raises:
         DamagedFolderError: a file of it is not what was written.

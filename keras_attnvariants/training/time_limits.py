@@ -154,6 +154,12 @@ class TimedDecay(TimeLimit):
         inner.learning_rate = self.rate(int(inner.iterations))
 
 
+def share_done(step: int, steps: int, limit: TimeLimit | None) -> float:
+    """How far a run is, from 0 to 1: by updates or by time, whichever ends first."""
+    time_spent = 0.0 if limit is None else limit.seconds / limit.limit
+    return min(max(step / steps, time_spent), 1.0)
+
+
 def begun_limit(callbacks: Sequence[keras.callbacks.Callback]) -> TimeLimit | None:
     """The limit of time among the callbacks, which counts from now on at the latest."""
     limit = next((c for c in callbacks if isinstance(c, TimeLimit)), None)

@@ -162,11 +162,9 @@ def with_schedule(settings: Mapping[str, Any]) -> dict[str, Any]:
             `warmup_steps` (1000), of which one may be missing, become a `NoamSchedule`.
     """
     found = dict(settings)
-    peak, rise = found.pop("learning_rate", None), found.pop("warmup_steps", None)
-    if peak is not None or rise is not None:
-        found["learning_rate"] = NoamSchedule.from_peak(
-            1e-3 if peak is None else peak, 1000 if rise is None else rise
-        )
+    if found.keys() & {"learning_rate", "warmup_steps"}:
+        peak, rise = found.pop("learning_rate", 1e-3), found.pop("warmup_steps", 1000)
+        found["learning_rate"] = NoamSchedule.from_peak(peak, rise)
     return found
 
 

@@ -151,9 +151,10 @@ class Search:
             report: is told how much of the search is done, from 0 to 1, and the trial.
         """
         from keras_attnvariants.tuning.oracles import RunTuner
+        from keras_attnvariants.tuning.oracles import make_oracle
 
         train = functools.partial(run_trial, self)
-        RunTuner(self.oracle(), train, self.folder, report).search()
+        RunTuner(make_oracle(self), train, self.folder, report).search()
 
     @property
     def chosen_precision(self) -> str:
@@ -165,12 +166,6 @@ class Search:
     def result(self) -> SearchResult:
         """The trials that have ended so far."""
         return read_result(self.folder, self.objective, self.budget.describe())
-
-    def oracle(self) -> Any:
-        """A new oracle, which knows the whole space."""
-        from keras_attnvariants.tuning.oracles import make_oracle
-
-        return make_oracle(self)
 
     def check(self) -> None:
         """Raises unless the search can begin.
