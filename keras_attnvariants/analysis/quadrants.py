@@ -119,16 +119,20 @@ class QuadrantMaps(Table):
     def figure(self) -> "Figure":
         """The matrices, with one scale of colours for all."""
         maps = []
-        quadrants = grouped(self.rows, "place", "layer", "query", "key")
-        for (place, layer, query, key), own in quadrants.items():
+        for (place, layer, query, key), rows, columns, weights in self.matrices():
             title = f"{place} {layer}\n{gram_name(query)} to {gram_name(key)}"
+            maps.append(attention_maps.Panel(title, weights, rows, columns))
+        across = len({row.key for row in self.rows})
+        return attention_maps.figure_of(attention_maps.rows_of(maps, across))
+
+    def matrices(self) -> Iterator[tuple[Any, list[str], list[str], np.ndarray]]:
+        """Place, layer, query and key of each; texts of rows, of columns; weights."""
+        quadrants = grouped(self.rows, "place", "layer", "query", "key")
+        for where, own in quadrants.items():
             rows = {cell.row: cell.row_text for cell in own}
             columns = {cell.column: cell.column_text for cell in own}
             weights = np.reshape([cell.weight for cell in own], (len(rows), -1))
-            texts = [*rows.values()], [*columns.values()]
-            maps.append(attention_maps.Panel(title, weights, *texts))
-        across = len({row.key for row in self.rows})
-        return attention_maps.figure_of(attention_maps.rows_of(maps, across))
+            yield where, [*rows.values()], [*columns.values()], weights
 
 
 def gram_name(order: int) -> str:

@@ -315,15 +315,13 @@ class ComparisonResult(JupyterMixin):
         """
         kinds = ["", *self.processors[:1]]
         runs = [r for r in self.runs if r.system == system and r.processor in kinds]
-        measured = self.system(system)
-        costs: dict[str, float | None] = {}
+        own = self.system(system)
+        costs = dict.fromkeys(COSTS) | {"parameters": own.parameters}
+        if own.processor in kinds:
+            costs["sentences_per_second"] = own.sentences_per_second
         for name in COSTS:
-            values = [getattr(run, name) for run in runs if hasattr(run, name)]
-            own = getattr(measured, name, None)
-            is_comparable = name == "parameters" or measured.processor in kinds
-            costs[name] = statistics.fmean(values) if values else None
-            if not values and is_comparable:
-                costs[name] = own
+            if values := [getattr(run, name) for run in runs if hasattr(run, name)]:
+                costs[name] = statistics.fmean(values)
         return costs
 
 

@@ -31,7 +31,6 @@ from keras_attnvariants.training import load_run
 from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.machine import kind_of_processor
-from keras_attnvariants.utils.records import grouped
 from keras_attnvariants.utils.records import read_record
 from keras_attnvariants.utils.records import write_record
 
@@ -249,12 +248,9 @@ class Examined:
             maps = analysis.quadrant_maps(self.model, self.tokenizer, source, target)
         except ValueError:
             return  # no phrases
-        quadrants = grouped(maps.rows, "place", "layer", "query", "key")
-        for (place, depth, query, key), cells in quadrants.items():
-            rows = list(grouped(cells, "row").values())
-            queries = tuple(readable(row[0].row_text) for row in rows)
-            keys = tuple(readable(cell.column_text) for cell in rows[0])
-            heads = rounded([[[cell.weight for cell in row] for row in rows]])
+        for (place, depth, query, key), rows, columns, weights in maps.matrices():
+            queries, keys = (tuple(map(readable, texts)) for texts in (rows, columns))
+            heads = rounded([weights])
             yield AttentionLayer(
                 *where, place, depth, queries, keys, heads, query, key, True
             )
