@@ -22,9 +22,8 @@ from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training import train_preset
 from keras_attnvariants.training.fine_tuning import going_on
-from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
-from keras_attnvariants.training.run_models import better_model
+from keras_attnvariants.training.run_models import better_event
 from keras_attnvariants.training.run_models import read_weights
 from keras_attnvariants.training.run_models import write_weights
 from keras_attnvariants.training.run_settings import copy_vocabulary
@@ -198,13 +197,14 @@ def train(run: Run, report: Report) -> RunResult:
             verbose=0,
         )
     speed, spent = measure_runs([run.path])
+    chosen = better_event(run.path / LOG) or {}
     return RunResult(
         system=system.name,
         seed=run.seed,
         updates=result.step,
         seconds=60 * spent,
         tokens_per_second=speed,
-        validation_loss=validation_loss(run.path / LOG),
+        validation_loss=chosen.get("val_loss"),
         processor=kind_of_processor(),
         **meter.get_state(),
     )
@@ -220,15 +220,3 @@ def training_settings(
     batch_tokens = given.pop("batch_tokens", preset.training.batch_tokens)
     budget, given = folder.settings.budget, with_schedule(given)
     return batch_tokens, budget.training(batch_tokens, given)
-
-
-def validation_loss(log: Path) -> float | None:
-    """The loss of the model that `load_run` loads; `None` without validation."""
-    events = [event for event in read_log(log) if event.get("val_loss") is not None]
-    averages = [event for event in events if event["event"] == "averaged"]
-    if averages and better_model(log) == "averaged":
-        return float(averages[-1]["val_loss"])
-    periods = [event for event in events if event["event"] == "period"]
-    if any("val_bleu" in event for event in periods):
-        return float(max(periods, key=lambda e: e.get("val_bleu") or 0.0)["val_loss"])
-    return min((float(event["val_loss"]) for event in periods), default=None)

@@ -7,6 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable
 from collections.abc import Mapping
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -207,21 +208,35 @@ def read_weights(path: Path) -> list[np.ndarray]:
     return read_arrays(path / WEIGHTS)["model"]
 
 
-def better_model(log: Path) -> str:
-    """The model of a run that validated better, `"best"` or `"averaged"`."""
+def better_event(log: Path) -> dict[str, Any] | None:
+    """The record of the log about the model of a run that validated better.
+
+    Returns:
+        That of a period, or of the last average; `None` for a run that has no average
+        yet, or no validation that counts.
+    """
     events = read_log(log)
     averages = [event for event in events if event["event"] == "averaged"]
     # A run that was continued after its end has an average of old weights.
     if not averages:
-        return BEST
-    best_of: dict[str, Callable[..., float]] = {"val_bleu": max, "val_loss": min}
+        return None
+    found = [averages[-1], *(e for e in events if e["event"] == "period")]
+    best_of: dict[str, Callable[..., dict[str, Any]]] = {
+        "val_bleu": max,
+        "val_loss": min,
+    }
     for name, best in best_of.items():
         # A score that the average was not given has not chosen the best model.
         if name in averages[-1]:
-            values = [event[name] for event in events if event.get(name) is not None]
-            is_best = values and averages[-1][name] == best(values)
-            return AVERAGED if is_best else BEST
-    return AVERAGED
+            known = [event for event in found if event.get(name) is not None]
+            return best(known, key=itemgetter(name)) if known else None
+    return averages[-1]
+
+
+def better_model(log: Path) -> str:
+    """The model of a run that validated better, `"best"` or `"averaged"`."""
+    event = better_event(log)
+    return AVERAGED if event and event["event"] == "averaged" else BEST
 
 
 def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:

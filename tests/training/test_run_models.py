@@ -140,6 +140,16 @@ def test_the_better_model_of_a_run(events, better, tmp_path):
     assert run_models.better_model(tmp_path / "log.jsonl") == better
 
 
+@pytest.mark.parametrize(("bleu", "loss"), [(21.0, 3.0), (22.0, 3.1)])
+def test_the_record_of_the_better_model(bleu, loss, tmp_path):
+    periods = [{"val_bleu": 20.0, "val_loss": 2.9}, {"val_bleu": bleu, "val_loss": 3.1}]
+    average = {"event": "averaged", "step": 2, "val_bleu": 21.0, "val_loss": 3.0}
+    events = [*({"event": "period", "step": 1, **each} for each in periods), average]
+    text = "".join(json.dumps(event) + "\n" for event in events)
+    (tmp_path / "log.jsonl").write_text(text)
+    assert run_models.better_event(tmp_path / "log.jsonl")["val_loss"] == loss
+
+
 def test_the_better_model_is_loaded(run_folder, tmp_path):
     model, tokenizer = training.load_run(str(run_folder))
     assert model.name == "averaged"
