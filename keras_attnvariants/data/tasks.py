@@ -103,7 +103,7 @@ TASKS = {
         ),
         Task(
             name="speech",
-            preset="kav/base/yesno",
+            preset="kav/base/digits",
             metrics=("wer", "cer"),
             languages=("audio", "text"),
             reads_text=False,

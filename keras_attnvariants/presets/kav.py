@@ -4,6 +4,7 @@ Their sizes and settings are in `kav.toml`. The settings are starting points. Th
 no published figures; docs/RESULTS.md has those that we measured.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -20,6 +21,8 @@ from keras_attnvariants.presets.papers import read_toml
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.preset import layer_config
+from keras_attnvariants.presets.preset import learned_attention
+from keras_attnvariants.presets.preset import with_front_end
 from keras_attnvariants.presets.registry import get
 from keras_attnvariants.presets.registry import register
 from keras_attnvariants.presets.you2020 import INITIALIZERS
@@ -38,6 +41,12 @@ IN_THE_BOX = (
     "lstm",
 )
 
+# Corpora of other tasks, these, and the encoders that are compared on them.
+ENCODERS = (
+    ("scitldr", "summarisation", ("base", "hc-sa", "neural-ngram", "local-attention")),
+    ("digits", "speech", ("base", "neural-ngram", "local-attention")),
+)
+
 # Self-attention that none of the papers' presets have: its class, and further arguments
 # of those in the decoder.
 SELF_ATTENTION: dict[str, tuple[str, dict[str, Any]]] = {
@@ -47,7 +56,7 @@ SELF_ATTENTION: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def architecture(name: str, num_heads: int, **sizes: Any) -> dict[str, Any]:
+def own_architecture(name: str, num_heads: int, **sizes: Any) -> dict[str, Any]:
     """The base architecture, with a layer of `SELF_ATTENTION` as its self-attention.
 
     Args:
@@ -81,6 +90,19 @@ def options(model: Preset, corpus: str) -> dict[str, Any]:
     return {**sizes, **{key: ours[key] for key in ours if key in model.options}}
 
 
+def in_encoder(
+    architecture: Callable[..., dict[str, Any]], **options: Any
+) -> dict[str, Any]:
+    """An architecture whose decoder has learned attention.
+
+    Args:
+        architecture: maps `options` to the arguments of a `Transformer`.
+        **options: those of the architecture.
+    """
+    learned = learned_attention(options["num_heads"], **INITIALIZERS)
+    return {**architecture(**options), "decoder_attention": learned}
+
+
 def preset(name: str, corpus: str, direction: str | None = None) -> Preset:
     """A preset with the architecture of a published one, in our size for a corpus.
 
@@ -89,12 +111,15 @@ def preset(name: str, corpus: str, direction: str | None = None) -> Preset:
         corpus: key of the sizes.
         direction: languages, part of the name if there is a model for each direction.
     """
-    model = get(PUBLISHED[name])
+    model, chosen = get(PUBLISHED[name]), options(get(PUBLISHED[name]), corpus)
+    architecture = model.architecture
+    if "front_end" in chosen:
+        architecture = partial(with_front_end, architecture)
     return Preset(
         name=f"kav/{name}/{'-'.join(filter(None, (corpus, direction)))}",
         paper=OURS["paper"],
-        architecture=model.architecture,
-        options=options(model, corpus),
+        architecture=architecture,
+        options=chosen,
         training=TrainingSettings(**OURS["training"][corpus]),
         notes=f"Our own, after {model.name}. The settings are a starting point.",
         model=model.model,
@@ -108,12 +133,16 @@ for _name in MAIN:
 for _name in IN_THE_BOX:
     for _direction in ("en-de", "de-en"):
         register(preset(_name, "tatoeba", _direction))
+for _corpus, _task, _names in ENCODERS:
+    for _preset in (preset(_name, _corpus) for _name in _names):
+        _encoder = partial(in_encoder, _preset.architecture)
+        register(replace(_preset, architecture=_encoder, task=_task))
 for _name in SELF_ATTENTION:
     register(
         replace(
             preset("base", "multi30k"),
             name=f"kav/{_name}/multi30k",
-            architecture=partial(architecture, _name),
+            architecture=partial(own_architecture, _name),
             notes="Our own: kav/base with another layer as all self-attention, and "
             "with its sinusoidal positions. The settings are a starting point.",
         )

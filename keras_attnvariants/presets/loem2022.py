@@ -8,12 +8,6 @@ Neural n-grams have the form whose number of parameters is the published one: no
 projection, and windows of `n` vectors in the encoder too. `neural-ngram-as-written`
 follows the text of the paper instead, except that a head reads its slice of the vectors
 in both.
-
-There are no presets for Table 5, on speech: its models need a front end for audio,
-which `Transformer` does not have. Its word error rates on LibriSpeech (dev-clean,
-dev-other, test-clean, test-other) are 3.58, 8.86, 4.06, 8.67 for self-attention, 5.91,
-10.02, 6.43, 10.46 for local attention and 3.27, 8.83, 3.52, 8.70 for neural n-grams,
-with 52M parameters each.
 """
 
 from collections.abc import Callable

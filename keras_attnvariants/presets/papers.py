@@ -13,7 +13,8 @@ Settings are those of all presets whose names they match; later ones are stronge
 
 * `models`, `corpora`: patterns of names, such as `lowest-*-ngram`; by default all;
 * `scored`: whether the presets have BLEU; by default both;
-* `options`, `training`: fields of `Preset` and of `TrainingSettings`;
+* `options`, `training`: fields of `Preset` and of `TrainingSettings`; with the option
+  `front_end` a model reads recordings, see `with_front_end`;
 * `model`, `task`: names of the class of the model, `Transformer` by default, and of
   what it does, `translation` by default;
 * `note`: joins the notes of the preset.
@@ -24,6 +25,7 @@ import tomllib
 from collections.abc import Callable
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
+from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,7 @@ from keras_attnvariants import models
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures
 from keras_attnvariants.presets.preset import TrainingSettings
+from keras_attnvariants.presets.preset import with_front_end
 from keras_attnvariants.presets.registry import register
 
 
@@ -61,12 +64,16 @@ def register_paper(
             names = {"model": "Transformer", "task": "translation"}
             names |= {k: part[k] for part in chosen for k in names if k in part}
             notes = " ".join(settings.get("note", "") for settings in chosen)
+            architecture = architecture_of(model)
+            options = merged(chosen, "options") | options
+            if "front_end" in options:
+                architecture = partial(with_front_end, architecture)
             register(
                 Preset(
                     name=f"{name}/{model}/{corpus}",
                     paper=paper["paper"],
-                    architecture=architecture_of(model),
-                    options=merged(chosen, "options") | options,
+                    architecture=architecture,
+                    options=options,
                     training=TrainingSettings(**merged(chosen, "training")),
                     published=figures,
                     notes=" ".join(notes.split()),
@@ -109,7 +116,7 @@ def read_table(
                 continue
             field, _, key = column.partition(".")
             value = ast.literal_eval(cell)
-            if field in ("bleu", "ter", "dev_bleu", "dev_ter", "rouge"):
+            if field in ("bleu", "ter", "dev_bleu", "dev_ter", "rouge", "wer"):
                 figures.setdefault(field, {})[key or direction] = value
             else:
                 is_figure = field in PublishedFigures.__dataclass_fields__

@@ -27,6 +27,23 @@ def learned_attention(num_heads: int, **options: Any) -> dict[str, Any]:
     return layer_config("DotProductAttention", num_heads=num_heads, **options)
 
 
+def with_front_end(
+    architecture: Callable[..., dict[str, Any]],
+    front_end: Mapping[str, Any],
+    **options: Any,
+) -> dict[str, Any]:
+    """An architecture that reads recordings.
+
+    Args:
+        architecture: maps `options` to the arguments of a `Transformer`.
+        front_end: further arguments of its `SpeechFrontEnd`.
+        **options: those of the architecture.
+    """
+    config = architecture(**options)
+    layer = layer_config("SpeechFrontEnd", hidden_dim=config["hidden_dim"], **front_end)
+    return {**config, "source_embedding": layer}
+
+
 @dataclass(frozen=True)
 class TrainingSettings:
     """The settings with which a configuration is trained, decoded and scored.
@@ -91,6 +108,7 @@ class PublishedFigures:
         ter: translation edit rate on the test set by direction; lower is better.
         dev_bleu, dev_ter: the same on the development set.
         rouge: F1 of summaries by measure, such as `"rouge-1"`.
+        wer: word error rate in per cent by test set; lower is better.
         parameters: number of parameters as printed, in whole millions.
         relative_training_time: training time, the paper's baseline being 1.
         loss: cross-entropy per token, in nats.
@@ -104,6 +122,7 @@ class PublishedFigures:
     dev_bleu: Mapping[str, float] = field(default_factory=dict)
     dev_ter: Mapping[str, float] = field(default_factory=dict)
     rouge: Mapping[str, float] = field(default_factory=dict)
+    wer: Mapping[str, float] = field(default_factory=dict)
     parameters: int | None = None
     relative_training_time: float | None = None
     loss: float | None = None

@@ -139,8 +139,8 @@ class PresetList(UserList[Preset], JupyterMixin):
     """A list of presets that prints as a table, paper by paper, also in a notebook.
 
     Its tables have the name, layers x width, the number of parameters, and published
-    figures: BLEU by direction; where there is none, BLEU on the development set, or
-    ROUGE. They fit into 80 columns.
+    figures: BLEU by direction; where there is none, BLEU on the development set, ROUGE
+    or word error rates. They fit into 80 columns.
     """
 
     @property
@@ -187,7 +187,7 @@ def size(preset: Preset) -> str:
 def figures(published: PublishedFigures) -> Mapping[str, float]:
     """The figures that a table has room for."""
     if published.bleu or not published.dev_bleu:
-        return published.bleu or published.rouge
+        return published.bleu or published.rouge or published.wer
     return {f"dev {way}": score for way, score in published.dev_bleu.items()}
 
 

@@ -9,6 +9,7 @@ import keras_attnvariants.training  # noqa: F401, for its schedules
 from keras_attnvariants import attention
 from keras_attnvariants import presets
 from keras_attnvariants.models import Transformer
+from keras_attnvariants.presets.kav import ENCODERS
 from keras_attnvariants.presets.kav import IN_THE_BOX
 from keras_attnvariants.presets.kav import MAIN
 from keras_attnvariants.presets.kav import PUBLISHED
@@ -26,6 +27,8 @@ def test_which_variants_there_are_for_which_corpus():
         ("tatoeba-en-de", IN_THE_BOX),
         ("tatoeba-de-en", IN_THE_BOX),
         ("multi30k", [*PUBLISHED, *SELF_ATTENTION]),
+        ("scitldr", ["base", "hc-sa", "neural-ngram", "local-attention"]),
+        ("digits", ["base", "neural-ngram", "local-attention"]),
     ):
         names = [name for name in OURS if name.endswith(corpus)]
         assert names == [f"kav/{variant}/{corpus}" for variant in variants]
@@ -101,3 +104,30 @@ def test_replacements_of_self_attention_are_in_all_of_it_and_nowhere_else():
         assert crosses == {attention.DotProductAttention}
     for block in model.decoder_blocks:
         assert not block.self_attention.bidirectional
+
+
+def test_models_of_other_tasks_differ_in_the_encoder_alone():
+    for corpus, _, names in ENCODERS:
+        configs = [presets.get(f"kav/{name}/{corpus}").config for name in names]
+        for config in configs:
+            differing = {key for key in config if config[key] != configs[0].get(key)}
+            assert differing <= {"encoder_attention", "num_decoder_layers"}
+        encoders = {json.dumps(config["encoder_attention"]) for config in configs}
+        assert len(encoders) == len(names)
+
+
+def test_a_model_of_digits_reads_recordings():
+    preset = presets.get("kav/local-attention/digits")
+    model = preset.build(num_layers=1, hidden_dim=16, intermediate_dim=8, num_heads=2)
+    assert (preset.task, model.task, model.source_stride) == ("speech", "speech", 640)
+    assert model.embeddings.source.hidden_dim == 16
+    assert model.embeddings.source.masks["longest_time_mask"] == 20
+    assert 2e6 < preset.parameters < 4e6
+
+
+def test_a_summariser_carries_the_limits_of_its_searches():
+    preset = presets.get("kav/hc-sa/scitldr")
+    model = preset.build(num_layers=1, hidden_dim=16, intermediate_dim=8, num_heads=2)
+    settings = model.search_settings
+    assert (settings.min_length, settings.no_repeat_ngram) == (8, 3)
+    assert (model.task, model.max_length) == ("summarisation", 1024)

@@ -184,3 +184,25 @@ def test_training():
     assert small.options["intermediate_dim"] == 1024
     assert (small.options["num_layers"], large.options["num_layers"]) == (9, 8)
     assert large.training.schedule["config"]["warmup_steps"] == 4000
+
+
+@pytest.mark.parametrize(
+    ("name", "millions", "wer"),
+    [
+        ("self-attention", 52.29, [3.58, 8.86, 4.06, 8.67]),
+        ("local-attention", 52.29, [5.91, 10.02, 6.43, 10.46]),
+        ("neural-ngram", 53.08, [3.27, 8.83, 3.52, 8.70]),
+    ],
+)
+def test_models_of_speech(name, millions, wer):
+    preset = presets.get(f"loem2022/{name}/librispeech")
+    assert preset.task == "speech"
+    assert round(preset.parameters / 1e6, 2) == millions
+    assert list(preset.published.wer.values()) == wer
+    assert preset.published.parameters == 52_000_000
+    assert ("53.08M" in preset.notes) == (name == "neural-ngram")
+    front_end = preset.config["source_embedding"]
+    assert front_end["config"] == {"hidden_dim": 512, "kernel_size": 5}
+    sets = ["dev-clean", "dev-other", "test-clean", "test-other"]
+    assert list(preset.published.wer) == sets
+    assert "test-other 8.67" in repr(presets.list("self-attention/librispeech"))
