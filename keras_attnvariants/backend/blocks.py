@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
-from keras import ops
 
 from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import jit
@@ -56,30 +55,6 @@ def runs_by_rows() -> bool:
     It does where TensorFlow does not compile everything by XLA.
     """
     return not in_xla() and on_cpu()
-
-
-def filled(parts: list[Tensor], multiple: int) -> list[Tensor]:
-    """Matrices of `N` rows, and rows of zeros up to a multiple where `runs_by_rows`.
-
-    A function that XLA compiles by itself is then compiled for few shapes.
-    """
-    if not runs_by_rows():
-        return parts
-    import tensorflow as tf
-
-    missing = -tf.shape(parts[0])[0] % multiple
-    return [tf.pad(part, [[0, missing], [0, 0]]) for part in parts]
-
-
-def unfilled(rows: Tensor, x: Tensor) -> Tensor:
-    """The rows of a matrix `[N, D]` that `x` `[..., D]` has, in its shape."""
-    if not runs_by_rows():
-        return ops.reshape(rows, ops.shape(x))
-    import tensorflow as tf
-
-    shape = tf.shape(x)
-    count = tf.reduce_prod(shape[:-1])
-    return tf.reshape(rows[:count], shape)
 
 
 def in_blocks(program: Any, inputs: tuple[Tensor, ...], rows: int) -> NestedTensors:

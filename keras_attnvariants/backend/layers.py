@@ -4,22 +4,17 @@
 * `Dropout`: drawing a random float per element takes longer than dropping the element.
   On a CPU, Keras' own layer takes about a fifth of a training step of a small
   Transformer;
-* `LayerNormalization`: keeps its input alone.
+* `LayerNormalization`: fewer operators, which decoding repeats at each position.
 """
 
 import contextlib
-import functools
 import gc
-from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
 import keras
 from keras import ops
 
-from keras_attnvariants.backend.blocks import filled
-from keras_attnvariants.backend.blocks import unfilled
-from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name as backend_name
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import with_lead_of
@@ -27,9 +22,6 @@ from keras_attnvariants.utils.typing import Tensor
 
 # An element is dropped if its random 16-bit integer is below `rate` times this.
 LEVELS = 2**16
-
-# Gradients are compiled for multiples of it, not for every size of a batch.
-FILLED_ROWS = 256
 
 
 class Quantized(keras.layers.Layer):
@@ -108,25 +100,9 @@ class Dropout(keras.layers.Dropout):
         if dropped == LEVELS:
             return ops.zeros_like(inputs)
         bits = random_bits(inputs, self.seed_generator.next())
-        return scale_where(bits >= dropped, inputs, LEVELS / (LEVELS - dropped))
-
-
-def scale_where(kept: Tensor, inputs: Tensor, scale: float) -> Tensor:
-    """`inputs * scale` where the bools `kept` are true, 0 elsewhere.
-
-    The gradient needs nothing but the bools: a byte per element.
-    """
-
-    @ops.custom_gradient
-    def apply(x: Tensor) -> tuple[Tensor, Any]:
-        # The gradient is written differently on purpose: of two equal expressions,
-        # TensorFlow computes one and keeps its floats for the backward pass.
-        def gradient(upstream: Tensor) -> Tensor:
-            return ops.where(kept, upstream * scale, ops.zeros((), upstream.dtype))
-
-        return x * (ops.cast(kept, x.dtype) * scale), gradient
-
-    return apply(inputs)
+        # Of this, the gradient keeps the bools alone: a byte per element.
+        kept = inputs * (LEVELS / (LEVELS - dropped))
+        return ops.where(bits >= dropped, kept, ops.zeros((), inputs.dtype))
 
 
 def random_bits(x: Tensor, seed: Tensor) -> Tensor:
@@ -153,8 +129,6 @@ def random_bits(x: Tensor, seed: Tensor) -> Tensor:
 class LayerNormalization(keras.layers.LayerNormalization):
     """Drop-in for `keras.layers.LayerNormalization` over the last axis.
 
-    In training, only the input is kept for the backward pass. The gradient, in closed
-    form, computes the statistics again, in one compiled pass over the input.
     Scale and offset keep their dtype under a mixed policy.
 
     Args:
@@ -164,83 +138,22 @@ class LayerNormalization(keras.layers.LayerNormalization):
     Example:
 
     >>> layer = LayerNormalization(epsilon=0.0)
-    >>> layer(ops.array([[1.0, 3.0]]), training=True).numpy().tolist()
+    >>> layer(ops.array([[1.0, 3.0]])).numpy().tolist()
     [[-1.0, 1.0]]
     """
 
     def __init__(self, epsilon: float = 1e-3, **kwargs: Any) -> None:
         super().__init__(epsilon=epsilon, **{"autocast": False, **kwargs})
 
-    def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
+    def call(self, inputs: Tensor) -> Tensor:
         """`[..., D]` to `[..., D]`."""
-        if training:
-            # TensorFlow differentiates a custom gradient for tensors, not variables.
-            gamma, beta = (ops.copy(weight) for weight in (self.gamma, self.beta))
-            return normalize(inputs, gamma, beta, self.epsilon)
-        # With few operators, which decoding repeats at each position.
         dtype = keras.backend.result_type(inputs.dtype, "float32")
         x = ops.cast(inputs, dtype)
-        centred = x - mean(x)
-        scale = ops.rsqrt(mean(ops.square(centred)) + self.epsilon)
+        centred = x - ops.mean(x, axis=-1, keepdims=True)
+        variance = ops.mean(ops.square(centred), axis=-1, keepdims=True)
+        scale = ops.rsqrt(variance + self.epsilon)
         gamma, beta = (ops.cast(weight, dtype) for weight in (self.gamma, self.beta))
         return ops.cast(centred * scale * gamma + beta, inputs.dtype)
 
     def get_config(self) -> dict[str, Any]:
         return {**keras.layers.Layer.get_config(self), "epsilon": self.epsilon}
-
-
-def normalize(inputs: Tensor, gamma: Tensor, beta: Tensor, epsilon: float) -> Tensor:
-    """`gamma * (x - mean) / sqrt(variance + epsilon) + beta`, with its gradient.
-
-    Args:
-        inputs: `[..., D]`.
-        gamma, beta: `[D]`.
-        epsilon: added to the variance.
-
-    Returns:
-        `[..., D]` in the dtype of the inputs.
-    """
-
-    @ops.custom_gradient
-    def apply(x: Tensor, gamma: Tensor, beta: Tensor) -> tuple[Tensor, Any]:
-        def gradient(upstream: Tensor) -> tuple[Tensor, ...]:
-            rows = [ops.reshape(part, (-1, x.shape[-1])) for part in (x, upstream)]
-            rows = filled(rows, FILLED_ROWS)
-            by_x, *others = compiled_gradients(epsilon)(*rows, gamma)
-            return unfilled(by_x, x), *others
-
-        y = ops.layer_normalization(x, gamma, beta, epsilon=epsilon)
-        return ops.cast(y, x.dtype), gradient
-
-    return apply(inputs, gamma, beta)
-
-
-@functools.cache
-def compiled_gradients(epsilon: float) -> Callable[..., tuple[Tensor, ...]]:
-    """A compiled function of the gradients with respect to `x`, `gamma` and `beta`.
-
-    It takes `x` and the gradient of the output, both `[N, D]`, and `gamma`, `[D]`.
-    """
-
-    def gradients(x: Tensor, upstream: Tensor, gamma: Tensor) -> tuple[Tensor, ...]:
-        dtypes = x.dtype, gamma.dtype
-        dtype = keras.backend.result_type(x.dtype, "float32")
-        x, upstream, gamma = (ops.cast(part, dtype) for part in (x, upstream, gamma))
-        centred = x - mean(x)
-        scale = ops.rsqrt(mean(ops.square(centred)) + epsilon)
-        x = centred * scale
-        slope = upstream * gamma
-        by_x = scale * (slope - mean(slope) - x * mean(slope * x))
-        by_gamma, by_beta = ops.sum(upstream * x, axis=0), ops.sum(upstream, axis=0)
-        return (
-            ops.cast(by_x, dtypes[0]),
-            ops.cast(by_gamma, dtypes[1]),
-            ops.cast(by_beta, dtypes[1]),
-        )
-
-    return jit(gradients)
-
-
-def mean(x: Tensor) -> Tensor:
-    """The mean over the last axis: `[..., D]` to `[..., 1]`."""
-    return ops.mean(x, axis=-1, keepdims=True)

@@ -6,8 +6,6 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.backend.blocks import filled
-from keras_attnvariants.backend.blocks import unfilled
 
 
 def sums(x, factors):
@@ -68,20 +66,3 @@ def test_rows_that_fit_into_one_block_need_no_loop(rows, loops):
     function = backend.jit(backend.jit_by_rows(sums, rows=4), xla=False)
     graph = function.get_concrete_function(*map(ops.array, arrays(rows))).graph
     assert sum("While" in node.type for node in graph.get_operations()) == loops
-
-
-@pytest.mark.skipif(
-    keras.backend.backend() != "tensorflow", reason="JAX compiles every shape"
-)
-def test_rows_are_filled_up_to_a_multiple():
-    for rows, expected in ((1, 4), (4, 4), (5, 8)):
-        found, other = filled([ops.ones((rows, 3)), ops.zeros((rows, 2))], 4)
-        found = ops.convert_to_numpy(found)
-        assert found.shape == (expected, 3)
-        assert found[:rows].all() and not found[rows:].any()
-        assert other.shape == (expected, 2)
-        first = unfilled(ops.array(found), ops.ones((1, rows, 3)))
-        assert first.shape == (1, rows, 3) and ops.all(first == 1)
-    # A function that XLA compiles as a whole is not padded.
-    whole = backend.jit(lambda x: filled([x], 4)[0])(ops.ones((5, 3)))
-    assert whole.shape == (5, 3)

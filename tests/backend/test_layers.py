@@ -114,12 +114,10 @@ def test_the_gradient_remembers_a_byte_per_element():
         return tape.gradient(output, x, upstream)
 
     operations = gradient.get_concrete_function().graph.get_operations()
-    (select,) = [op for op in operations if op.type == "SelectV2"]
-    assert [t.dtype.name for t in select.inputs if t.shape == (64,)] == [
-        "bool",
-        "float32",
-    ]
-    assert select.inputs[1].op.inputs[0].name.startswith("upstream")
+    backward = [op for op in operations if op.name.startswith("gradient_tape")]
+    read = [x for op in backward for x in op.inputs if x.op not in backward]
+    kept = [x for x in read if x.shape == (64,) and x.name != "upstream:0"]
+    assert {x.dtype.name for x in kept} == {"bool"}
 
 
 def test_config_round_trip():
@@ -148,24 +146,23 @@ def layer(kind, dtype="float32", width=8):
     return built
 
 
-def value_and_gradients(layer, x, probe, training=True):
+def value_and_gradients(layer, x, probe):
     """The output, and gradients of its sum with weights `probe`, as float32."""
     dtype = layer.compute_dtype
-    options = {"training": training} if isinstance(layer, LayerNormalization) else {}
     x, probe = (keras.ops.cast(keras.ops.array(part), dtype) for part in (x, probe))
     if backend.name() == "tensorflow":
         import tensorflow as tf
 
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = layer(x, **options)
+            y = layer(x)
             value = tf.reduce_sum(y * probe)
         found = [y, *tape.gradient(value, [x, *layer.trainable_variables])]
     else:
         import jax
 
         def output(x, weights):
-            return layer.stateless_call(weights, [], x, **options)[0]
+            return layer.stateless_call(weights, [], x)[0]
 
         weights = [weight.value for weight in layer.trainable_variables]
         y, gradients = jax.vjp(output, x, weights)
@@ -187,41 +184,6 @@ def test_values_and_gradients_are_those_of_keras(dtype, shape):
         assert mine.shape == other.shape
         scale = max(1.0, np.abs(other).max(initial=0.0))
         np.testing.assert_allclose(mine, other, atol=TOLERANCE[dtype] * scale)
-
-
-def test_inference_computes_the_same():
-    x, probe = np.random.default_rng(3).normal(size=(2, 4, 3, 8)).astype("float32")
-    built = layer(LayerNormalization)
-    training, inference = (
-        value_and_gradients(built, x, probe, training=flag) for flag in (True, False)
-    )
-    for one, other in zip(training, inference, strict=True):
-        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.skipif(backend.name() != "tensorflow", reason="reads a graph")
-def test_the_gradient_remembers_the_input_alone():
-    import tensorflow as tf
-
-    built = layer(LayerNormalization)
-
-    @tf.function(input_signature=[tf.TensorSpec([4, 6, 8]), tf.TensorSpec([4, 6, 8])])
-    def gradient(x, upstream):
-        with tf.GradientTape() as tape:
-            tape.watch(x)
-            y = built(x, training=True)
-        return tape.gradient(y, x, upstream)
-
-    operations = gradient.get_concrete_function().graph.get_operations()
-    calls = [op for op in operations if "PartitionedCall" in op.type]
-    assert len(calls) == 1
-    # The input and the gradient from above, as padded rows.
-    filled = [t.op for t in calls[0].inputs if t.shape.rank == 2]
-    assert [operation.type for operation in filled] == ["Pad", "Pad"]
-    rows = [operation.inputs[0].op for operation in filled]
-    assert [operation.type for operation in rows] == ["Reshape", "Reshape"]
-    sources = {operation.inputs[0].op.type for operation in rows}
-    assert not sources & {"Mul", "AddV2", "Sub"}
 
 
 def test_layer_survives_serialization():
