@@ -7,20 +7,26 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from dataclasses import field
 from hashlib import blake2b
+from pathlib import Path
 
+from keras_attnvariants.data.audio import check_recording
 from keras_attnvariants.data.splits import BytePair
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.utils.lines import on_one_line
 
 # In the order in which a line is checked; a pair is counted under its first problem.
-_NO_PAIR, _NO_UTF8, _NUL, _EMPTY, _TOO_LONG, _REPEATED = PROBLEMS = (
+_NO_PAIR, _NO_UTF8, _NUL, _EMPTY, _TOO_LONG, _NO_RECORDING, _REPEATED = PROBLEMS = (
     "not two columns",
     "invalid UTF-8",
     "NUL",
     "empty",
     "over-long",
+    "unreadable recording",
     "repeated",
 )
+
+# Bad recordings that a report shows; all are in its file.
+_SHOWN = 5
 
 
 @dataclass
@@ -34,6 +40,7 @@ class SplitReport:
         kept: Whether bad pairs were written too. They are in all splits but those
             for training, so that line numbers stay those of the files.
         problems: Number of bad pairs by kind.
+        bad_recordings: The place of each bad recording, and what is wrong with it.
     """
 
     split: str
@@ -41,13 +48,15 @@ class SplitReport:
     written: int = 0
     kept: bool = False
     problems: dict[str, int] = field(default_factory=dict)
+    bad_recordings: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
         line = f"{self.split}: {self.read:,} pairs read, {self.written:,} written"
         if not self.problems:
             return f"{line}, no bad lines"
         counts = ", ".join(f"{n:,} {kind}" for kind, n in self.problems.items())
-        return f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
+        line = f"{line}; {'kept although' if self.kept else 'skipped'}: {counts}"
+        return "\n  ".join([line, *self.bad_recordings[:_SHOWN]])
 
 
 def clean_split(
@@ -57,6 +66,7 @@ def clean_split(
     max_characters: int,
     keep_bad: bool = False,
     unique: bool = False,
+    recordings: Path | None = None,
 ) -> SplitReport:
     """Writes the pairs of a split as two plain UTF-8 files.
 
@@ -70,6 +80,8 @@ def clean_split(
         max_characters: Longest line; longer ones are counted as over-long.
         keep_bad: Whether to write bad pairs too, as far as they are text.
         unique: Whether to leave out pairs that came before.
+        recordings: If sources are paths of recordings, the folder that they begin in;
+            they are written as whole paths, and those that cannot be read as `""`.
     """
     report = SplitReport(split, kept=keep_bad)
     problems: Counter[str] = Counter()
@@ -81,6 +93,12 @@ def clean_split(
         for pair in pairs:
             report.read += 1
             texts, problem = clean_pair(pair, max_characters)
+            if recordings is not None and texts[0]:
+                whole, reason = clean_recording(recordings / texts[0])
+                texts = whole, texts[1]
+                if reason and not problem:
+                    problem = _NO_RECORDING
+                    report.bad_recordings.append(reason)
             if unique and not problem:
                 key = blake2b("\n".join(texts).encode(), digest_size=16).digest()
                 problem = _REPEATED if key in seen else None
@@ -105,6 +123,15 @@ def clean_pair(
     target, target_problem = clean_line(pair[1], max_characters)
     problems = [problem for problem in (source_problem, target_problem) if problem]
     return (source, target), min(problems, key=PROBLEMS.index, default=None)
+
+
+def clean_recording(path: Path) -> tuple[str, str]:
+    """The whole path of a recording, and `""`; or `""` and what is wrong with it."""
+    try:
+        check_recording(path)
+    except (OSError, ValueError) as error:
+        return "", on_one_line(str(error))
+    return str(path.resolve()), ""
 
 
 def clean_line(line: bytes, max_characters: int) -> tuple[str, str | None]:

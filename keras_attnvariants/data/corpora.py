@@ -18,6 +18,8 @@ from typing import NamedTuple
 from keras_attnvariants.data import sources
 from keras_attnvariants.data import tasks
 from keras_attnvariants.data.alignments import cached_alignments
+from keras_attnvariants.data.audio import AUDIO
+from keras_attnvariants.data.audio import stamp
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_split
 from keras_attnvariants.data.sources import hugging_face
@@ -41,7 +43,7 @@ if TYPE_CHECKING:
     from keras_attnvariants.data.mixing import Mixture
 
 # Part of the key of the cache: raise it when cleaning changes.
-_CLEANING_VERSION = 1
+_CLEANING_VERSION = 2
 _REPORT = "report.json"
 # Part of a path, and of no name of a registered corpus.
 _PATH = re.compile(rf"/|{re.escape(os.sep)}|\.(tsv|gz)$")
@@ -145,6 +147,10 @@ def load_corpus(
               `translation` or as columns. Its splits have their names here;
             - the name of a registered corpus, such as `"bible-de-en"`, which is
               fetched once. `corpus_names()` lists them.
+
+            If the source language is `"audio"`, sources are paths of recordings, whole
+            or from the folder of the file. Those that cannot be read are bad; in the
+            cleaned files, paths are whole, or empty for bad ones.
         source_language: Language code as in the file names; by default that of the
             task.
         target_language: The same of the other side.
@@ -193,6 +199,9 @@ def load_corpus(
     settings = [_CLEANING_VERSION, languages, max_characters]
     # Without the option, the name of the folder is that of a corpus without a choice.
     settings += ["unique"] if unique else []
+    if found.recordings is not None:
+        pairs = (pair for split in found.splits.values() for pair in split.pairs())
+        settings.append(stamp(found.recordings, (pair[0] for pair in pairs if pair)))
     digest = fingerprint(found.inputs, *settings)
     folder = cache / "corpora" / f"{found.name}-{'-'.join(languages)}-{digest}"
     cached_folder(folder, lambda into: found.clean(into, max_characters, unique))
@@ -225,12 +234,18 @@ class _Found(NamedTuple):
     notes: tuple[str, ...] = ()
     revision: str = ""
 
+    @property
+    def recordings(self) -> Path | None:
+        """The folder that paths of recordings begin in, if sources are such paths."""
+        return self.inputs[0].parent if self.languages[0] == AUDIO else None
+
     def check(self, max_invalid: float, alignments: Any, unique: bool) -> None:
         """Raises unless it is text and can have the alignments; see `load_corpus`."""
         is_parallel = isinstance(self.splits.get("train"), ParallelFiles)
+        is_parallel &= self.recordings is None
         if alignments is not None and (unique or not is_parallel):
             raise ValueError(
-                "`alignments` have a line for each pair: give a corpus with two files "
+                "`alignments` have a line for each pair: give a corpus with two texts "
                 "for its split 'train', one for each language, and leave none out with "
                 f"`unique`. Received: {alignments} with {self.name!r}"
             )
@@ -247,9 +262,8 @@ class _Found(NamedTuple):
             trains = split.startswith("train")
             # The lines of a table have no numbers that tests could refer to.
             keeps = not trains and isinstance(read, ParallelFiles)
-            report = clean_split(
-                split, read.pairs(), files, max_characters, keeps, unique and trains
-            )
+            options = (max_characters, keeps, unique and trains, self.recordings)
+            report = clean_split(split, read.pairs(), files, *options)
             if report.written == 0:
                 raise ValueError(
                     f"Split {split!r} holds no usable pair ({report}). "
@@ -270,7 +284,8 @@ def _find(
     conversion = task.conversion(path) if path.exists() else None
     if conversion is not None:
         name = path.resolve().name.split(".")[0]
-        key = fingerprint(conversion.inputs, task.name)
+        # The place counts: lists of recordings have whole paths.
+        key = fingerprint(conversion.inputs, task.name, str(path.resolve()))
         path = cached_folder(
             cache / "sources" / key / name, lambda into: conversion.write(into.path)
         )

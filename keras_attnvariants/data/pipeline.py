@@ -26,20 +26,21 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.typing import Tensor
 
-LINES_PER_BLOCK = 4096
+# Part of the name of token files: raise it when their form changes.
+_VERSION = 2
 SIDES = ("source", "target")
 
 
 class TokenizedCorpus:
     """A corpus as token ids on disk, and the datasets that training reads.
 
-    Each split is tokenised once, when it is first asked for, by
-    `tensorflow_text` inside `tf.data`. Neither the text nor the ids have to fit in
-    memory.
+    Each split is tokenised once, when it is first asked for, as the tokenizer's
+    `encode_file` does. Neither the sources nor the ids have to fit in memory.
 
     Args:
         corpus: A `Corpus` from `load_corpus`.
-        tokenizer: The `Tokenizer` of both languages, perhaps with a `target`.
+        tokenizer: The `Tokenizer` of both languages, perhaps with a `target`, or an
+            `AudioTokenizer`.
         folder: Where the token files go; default beside the cleaned corpus. They
             are reused if corpus and tokenizer are the same.
         max_length: Longest source or target in positions (a target has its EOS).
@@ -86,7 +87,8 @@ class TokenizedCorpus:
         """
         if name not in self._splits:
             files = self.corpus.files(name)
-            folder = self.folder / f"{name}-{fingerprint(files, self.tokenizer.sha256)}"
+            kind = (_VERSION, self.tokenizer.source_stride, self.tokenizer.sha256)
+            folder = self.folder / f"{name}-{fingerprint(files, *kind)}"
             cached_folder(
                 folder, lambda into: write_tokens(files, self.tokenizer, into.path)
             )
@@ -113,12 +115,12 @@ class TokenizedCorpus:
         return TokenFile(folder / "links", width=2)
 
     def length_ratio(self, split: str = "train") -> float:
-        """Returns mean source length over mean target length, in tokens.
+        """Returns mean source length over mean target length, in positions.
 
         Hard-coded cross-attention needs it (the gamma of You et al. 2020).
         """
         source, target = self.split(split)
-        return len(source.ids) / len(target.ids)
+        return len(source.ids) / self.tokenizer.source_stride / len(target.ids)
 
     def plan(
         self,
@@ -131,6 +133,8 @@ class TokenizedCorpus:
         key = (split, batch_tokens, seed, shapes)
         if key not in self._plans:
             source_lengths, target_lengths = (s.lengths for s in self.split(split))
+            whole, rest = np.divmod(source_lengths, self.tokenizer.source_stride)
+            source_lengths = whole + (rest > 0)
             # BOS y and y EOS; an empty target stays empty and is skipped.
             target_lengths += target_lengths > 0
             self._plans[key] = BatchPlan(
@@ -174,10 +178,10 @@ class TokenizedCorpus:
 
         Returns:
             `({"source_ids" [B, S], "target_ids" [B, T]}, labels [B, T], weights
-            [B, T])`: the source without BOS and EOS, BOS y, y EOS, and 1.0 on real
-            labels; int32 ids, float32 weights. If the corpus has alignments, the
-            inputs have `"alignments"` as well, bool `[B, T, S]`: which source tokens
-            each label is linked to.
+            [B, T])`: the source without BOS and EOS, padded to whole positions, BOS y,
+            y EOS, and 1.0 on real labels; int32 ids, float32 weights. If the corpus
+            has alignments, the inputs have `"alignments"` as well, bool `[B, T, S]`:
+            which source tokens each label is linked to.
 
         Raises:
             ValueError: If `shard` or `start_step` is out of range.
@@ -212,13 +216,14 @@ class TokenizedCorpus:
     ) -> tf.data.Dataset:
         """The batches of a plan with the given indices."""
         source, target = self.split(split)
+        stride = self.tokenizer.source_stride
         links = self.links() if split == "train" else None
         axes = [2, 2, 2, 2] if links is None else [2, 2, 2, 2, 3]
         dtypes = [tf.int32, tf.int32, tf.int32, tf.float32, tf.bool][: len(axes)]
 
         def batch(index: int) -> list[np.ndarray]:
             shape, lines = plan.batch(index)
-            arrays = _pairs(source, target, shape, lines)
+            arrays = _pairs(source, target, shape, lines, stride)
             return arrays if links is None else [*arrays, _linked(links, shape, lines)]
 
         def element(index: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
@@ -238,10 +243,14 @@ class TokenizedCorpus:
 
 
 def _pairs(
-    source: TokenFile, target: TokenFile, shape: BatchShape, lines: np.ndarray
+    source: TokenFile,
+    target: TokenFile,
+    shape: BatchShape,
+    lines: np.ndarray,
+    stride: int,
 ) -> list[np.ndarray]:
     """Returns source ids, target ids, labels and weights of a batch."""
-    source_ids = np.zeros((shape.rows, shape.source_length), np.int32)
+    source_ids = np.zeros((shape.rows, shape.source_length * stride), np.int32)
     labels = np.zeros((shape.rows, shape.target_length), np.int32)
     for ids, file in ((source_ids, source), (labels, target)):
         rows, places, tokens = file.entries(lines)
@@ -265,19 +274,6 @@ def write_tokens(files: ParallelFiles, tokenizer: Tokenizer, into: Path) -> None
     """Writes the token files of a split: `<side>.ids` and `<side>.offsets`."""
     tokenizers = (tokenizer, tokenizer.target)
     for side, file, of_side in zip(SIDES, files, tokenizers, strict=True):
-        ragged = (
-            tf.data.TextLineDataset(str(file))
-            .batch(LINES_PER_BLOCK)
-            .map(
-                of_side.tf_tokenizer().tokenize,
-                num_parallel_calls=tf.data.AUTOTUNE,
-                deterministic=True,
-            )
-            .prefetch(tf.data.AUTOTUNE)
-        )
-        write_rows(map(flat_rows, ragged), into / side)
-
-
-def flat_rows(ragged: Tensor) -> tuple[np.ndarray, np.ndarray]:
-    """The entries and the lengths of the rows of a ragged tensor `[rows, None]`."""
-    return ragged.flat_values.numpy(), ragged.row_lengths().numpy()
+        # A vocabulary of 16 bits, as that of samples is, takes half the space.
+        dtype = np.uint16 if of_side.vocabulary_size <= 1 << 16 else np.int32
+        write_rows(of_side.encode_file(file), into / side, dtype)

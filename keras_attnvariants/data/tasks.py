@@ -90,6 +90,13 @@ def audio_tokenizer(subwords: Any) -> Any:
     return AudioTokenizer(subwords.target)
 
 
+def audio_conversion(path: Path) -> Conversion | None:
+    """The conversion of a folder in a form in which recordings are distributed."""
+    from keras_attnvariants.data.sources.recordings import conversion
+
+    return conversion(path)
+
+
 TASKS = {
     task.name: task
     for task in (
@@ -108,6 +115,7 @@ TASKS = {
             languages=("audio", "text"),
             reads_text=False,
             tokenizer=audio_tokenizer,
+            conversion=audio_conversion,
         ),
     )
 }

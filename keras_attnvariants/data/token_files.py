@@ -8,6 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from keras_attnvariants.data.bucketing import blocks
 
@@ -20,7 +21,8 @@ class TokenFile:
         width: Integers in an entry of a row.
 
     Attributes:
-        ids: int32 `[entries]`, or `[entries, width]`: all rows one after another.
+        ids: int32 or uint16 `[entries]`, or `[entries, width]`: all rows one after
+            another.
         offsets: int64 `[rows + 1]`, where each row begins.
     """
 
@@ -30,8 +32,9 @@ class TokenFile:
         ids = path.with_suffix(".ids")
         self.ids: np.ndarray = np.zeros(0, np.int32)
         # An empty file cannot be memory-mapped.
-        if ids.stat().st_size:
-            self.ids = np.memmap(ids, np.int32, mode="r")
+        if size := ids.stat().st_size:
+            is_short = size == 2 * width * self.offsets[-1]
+            self.ids = np.memmap(ids, np.uint16 if is_short else np.int32, mode="r")
         if width > 1:
             self.ids = self.ids.reshape(-1, width)
 
@@ -74,12 +77,17 @@ class TokenFile:
         return numbers, places, ids[starts[numbers] + places]
 
 
-def write_rows(blocks: Iterable[tuple[np.ndarray, np.ndarray]], path: Path) -> None:
+def write_rows(
+    blocks: Iterable[tuple[np.ndarray, np.ndarray]],
+    path: Path,
+    dtype: npt.DTypeLike = np.int32,
+) -> None:
     """Writes what `TokenFile` reads.
 
     Args:
         blocks: The entries of some rows, and the length of each of these rows.
         path: Both files, without their endings.
+        dtype: int32 or uint16.
     """
     end = 0
     with (
@@ -88,7 +96,7 @@ def write_rows(blocks: Iterable[tuple[np.ndarray, np.ndarray]], path: Path) -> N
     ):
         np.zeros(1, np.int64).tofile(offsets)
         for entries, lengths in blocks:
-            entries.astype(np.int32).tofile(ids)
+            entries.astype(dtype).tofile(ids)
             ends = end + np.cumsum(lengths, dtype=np.int64)
             ends.tofile(offsets)
             end = int(ends[-1])

@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from keras_attnvariants.data import sentencepiece_models
 from keras_attnvariants.data.sentencepiece_models import SPACE
@@ -15,6 +18,7 @@ from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.importing import import_tensorflow_text
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+_LINES_PER_BLOCK = 4096
 
 
 class Tokenizer:
@@ -36,6 +40,7 @@ class Tokenizer:
         unk_id: Id of text that the vocabulary does not cover.
         bos_id: Id that begins a target sentence.
         eos_id: Id that ends a target sentence.
+        source_stride: Ids that are one position of an encoder.
 
     Raises:
         TypeError: If `model_bytes` is not `bytes`.
@@ -52,6 +57,7 @@ class Tokenizer:
     """
 
     pad_id, unk_id, bos_id, eos_id = PAD_ID, UNK_ID, BOS_ID, EOS_ID
+    source_stride = 1
 
     def __init__(self, model_bytes: bytes) -> None:
         if not isinstance(model_bytes, bytes):
@@ -180,6 +186,28 @@ class Tokenizer:
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Returns the subword ids of each text, without BOS and EOS."""
         return self._processor.encode(_well_formed(texts))
+
+    def encode_file(
+        self, path: os.PathLike[str]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Yields the ids of some lines of a file, and their number in each line.
+
+        Lines are encoded by `tf_tokenizer` inside `tf.data`.
+        """
+        import tensorflow as tf
+
+        ragged = (
+            tf.data.TextLineDataset(str(path))
+            .batch(_LINES_PER_BLOCK)
+            .map(
+                self.tf_tokenizer().tokenize,
+                num_parallel_calls=tf.data.AUTOTUNE,
+                deterministic=True,
+            )
+            .prefetch(tf.data.AUTOTUNE)
+        )
+        for rows in ragged:
+            yield rows.flat_values.numpy(), rows.row_lengths().numpy()
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Returns the pieces of each text, one for each id that `encode` returns.

@@ -46,7 +46,7 @@ def test_tokens_on_disk_are_those_of_the_tokenizer(tokens, corpus, tokenizer):
             assert [row.tolist() for row in ids] == tokenizer.encode(texts)
         assert ids.lengths.tolist() == [len(row) for row in rows]
         assert isinstance(ids.ids, np.memmap)
-        assert ids.ids.dtype == np.int32
+        assert ids.ids.dtype == np.uint16
 
 
 @pytest.mark.parametrize("name", ["source.ids", "target.offsets", "manifest.json"])
@@ -245,7 +245,7 @@ def test_empty_token_files(tmp_path, cache, tokenizer):
 def test_large_budgets_and_corpora_stream(tokens, monkeypatch):
     # Blocks much smaller than the corpus must give the same files.
     whole = tokens.split("train")[0].ids.tobytes()
-    monkeypatch.setattr("keras_attnvariants.data.pipeline.LINES_PER_BLOCK", 7)
+    monkeypatch.setattr("keras_attnvariants.data.tokenizer._LINES_PER_BLOCK", 7)
     blocks = TokenizedCorpus(tokens.corpus, tokens.tokenizer, tokens.folder / "other")
     assert blocks.split("train")[0].ids.tobytes() == whole
 

@@ -1,0 +1,196 @@
+"""Recordings: files of sound as rows of integers, as texts are rows of subwords.
+
+A sample of 16 bits at 16,000 Hz is one id: its value, at least -32,767, plus 32,768.
+So 0 is padding, as in texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import contextmanager
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+from typing import Any
+
+import numpy as np
+
+from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.utils.machine import check_extra
+
+if TYPE_CHECKING:
+    from keras_attnvariants.data.tokenizer import Tokenizer
+
+# Ending of the files of a corpus that have the path of a recording in each line.
+AUDIO = "audio"
+SAMPLE_RATE = 16_000
+# Others are mistakes, and would take any amount of memory.
+_RATES = (1_000, 768_000)
+_BLOCK = 1 << 16
+
+
+class AudioTokenizer:
+    """Reads recordings as rows of ids, and decodes the texts of subwords.
+
+    Args:
+        target: the tokenizer of the texts.
+
+    Attributes:
+        target: the same.
+        source_stride: ids that are one position of an encoder, of 40 ms.
+
+    Example:
+
+    ```python
+    tokenizer = kav.AudioTokenizer(kav.Tokenizer.load("tokenizer.model"))
+    [ids] = tokenizer.encode(["hello.wav"])
+    ```
+    """
+
+    source_stride = 640
+    vocabulary_size = 1 << 16
+    tags = ()
+
+    def __init__(self, target: Tokenizer) -> None:
+        self.target = target.target
+        self.model_bytes = self.target.model_bytes
+        self.sha256 = self.target.sha256
+        self.pad_id, self.unk_id = target.pad_id, target.unk_id
+        self.bos_id, self.eos_id = target.bos_id, target.eos_id
+
+    def encode(self, texts: Sequence[os.PathLike[str] | str]) -> list[np.ndarray]:
+        """The ids of recordings by their paths, uint16 `[samples]` each.
+
+        Raises:
+            FileNotFoundError: there is no such recording.
+            ValueError: it is none, or is damaged.
+        """
+        if isinstance(texts, str):
+            raise TypeError(f"`texts` must be a list of paths. Received: {texts!r}")
+        return [ids_of(samples_of(path)) for path in texts]
+
+    def encode_file(
+        self, path: os.PathLike[str]
+    ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The ids of the recordings that a file lists, and their number, one by one.
+
+        A recording that cannot be read has none, with a warning, as an empty line has.
+        """
+        for line in read_text_lines(path):
+            ids: np.ndarray = np.zeros(0, np.uint16)
+            try:
+                if line:
+                    [ids] = self.encode([line])
+            except (OSError, ValueError) as error:
+                warnings.warn(f"Left out: {error}", stacklevel=2)
+            yield ids, np.array([len(ids)])
+
+    def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
+        """The text of each row of ids of subwords; see `Tokenizer.decode`."""
+        return self.target.decode(ids)
+
+    def __reduce__(self) -> tuple[type[AudioTokenizer], tuple[Tokenizer]]:
+        return AudioTokenizer, (self.target,)
+
+    def __repr__(self) -> str:
+        return f"AudioTokenizer({self.target!r})"
+
+
+def ids_of(samples: np.ndarray) -> np.ndarray:
+    """The ids of float samples from -1 to 1, uint16; what is beyond is clipped."""
+    scaled = np.clip(np.rint(samples * np.float32(32768)), -32767, 32767)
+    return (scaled + 32768).astype(np.uint16)
+
+
+def samples_of(path: os.PathLike[str] | str) -> np.ndarray:
+    """The samples of a recording at 16,000 Hz, float32 `[samples]`.
+
+    Channels are averaged. Of a WAV file that ends early, they are those that it has.
+
+    Raises:
+        FileNotFoundError: there is no such recording.
+        ValueError: it is none, or is damaged.
+    """
+    import soxr
+
+    with opened(path) as file:
+        stream = soxr.ResampleStream(file.samplerate, SAMPLE_RATE, 1, "float32")
+        # In blocks: of an hour with several channels, memory holds one at 16,000 Hz.
+        blocks = file.blocks(_BLOCK, dtype="float32", always_2d=True)
+        parts = [stream.resample_chunk(block.mean(axis=1)) for block in blocks]
+        parts.append(stream.resample_chunk(np.zeros(0, np.float32), last=True))
+    samples: np.ndarray = np.concatenate(parts)
+    if not np.isfinite(samples).all():
+        raise ValueError(
+            f"A recording must have finite samples only. Received: {os.fspath(path)}"
+        )
+    return samples
+
+
+def check_recording(path: Path) -> None:
+    """Raises unless a recording has samples, from its first to its last.
+
+    The first and the last are read, and what the file says of itself.
+
+    Raises:
+        FileNotFoundError: there is no such recording.
+        ValueError: it is none, is damaged or empty.
+    """
+    with opened(path) as file:
+        file.seek(max(file.frames - 1, 0))
+        if not len(file.read(1)):
+            raise ValueError(f"A recording must not be empty. Received: {path}")
+
+
+def stamp(folder: Path, paths: Iterable[bytes]) -> str:
+    """A digest that changes when a recording is written to, replaced or moved."""
+    digest = hashlib.sha256()
+    for path in paths:
+        place = os.path.join(os.fsencode(folder.resolve()), path)
+        digest.update(place)
+        # Of one that is missing or has no such name, cleaning tells.
+        with suppress(OSError, ValueError):
+            status = os.stat(place)
+            digest.update(f" {status.st_size} {status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()
+
+
+@contextmanager
+def opened(path: os.PathLike[str] | str) -> Iterator[Any]:
+    """Context with a recording as a `soundfile.SoundFile`; its errors in one line.
+
+    Raises:
+        FileNotFoundError: there is no such recording.
+        ValueError: it is none, or is damaged.
+    """
+    check_extra("Recordings", "speech", ["soundfile", "soxr"])
+    import soundfile
+
+    if not Path(path).exists():
+        raise FileNotFoundError(
+            f"There is no such recording. Received: {os.fspath(path)}"
+        )
+    if not Path(path).is_file():
+        raise ValueError(
+            "A recording must be a file, no folder or pipe. "
+            f"Received: {os.fspath(path)}"
+        )
+    try:
+        with soundfile.SoundFile(path) as file:
+            if not _RATES[0] <= file.samplerate <= _RATES[1]:
+                raise ValueError(
+                    f"A recording must have {_RATES[0]:,} to {_RATES[1]:,} samples in "
+                    f"a second. Received: {file.samplerate:,} in {os.fspath(path)}"
+                )
+            yield file
+    except soundfile.SoundFileError as error:
+        reason = getattr(error, "error_string", str(error)).rstrip(".")
+        raise ValueError(
+            f"This is no recording such as WAV or FLAC, or it is damaged ({reason}). "
+            f"Received: {os.fspath(path)}"
+        ) from error

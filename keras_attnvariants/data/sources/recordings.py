@@ -1,0 +1,145 @@
+"""Corpora of recordings, in the forms in which they are distributed.
+
+| form | is read from |
+|---|---|
+| LibriSpeech | folders such as `train-clean-100/84/121` with recordings and a file
+    `84-121.trans.txt` |
+| Common Voice | `train.tsv`, `dev.tsv` and `test.tsv` with columns `path` and
+    `sentence`, beside the folder `clips` |
+| a table | `manifest.tsv` with a column `file` or `path`, one `text`, `transcript` or
+    `sentence` and perhaps one `split`, beside the recordings or tar archives of them |
+"""
+
+from __future__ import annotations
+
+import csv
+import tarfile
+import zlib
+from collections.abc import Callable
+from collections.abc import Iterable
+from collections.abc import Iterator
+from collections.abc import Sequence
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from typing import IO
+
+from keras_attnvariants.data.tasks import Conversion
+from keras_attnvariants.data.text_files import held_out_split
+from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.utils.lines import on_one_line
+
+# Split, path and text of each recording.
+Recordings = Iterable[tuple[str, Path, str]]
+
+_MANIFEST = "manifest.tsv"
+_PATHS, _TEXTS = ("file", "path"), ("text", "transcript", "sentence")
+_UNPACKED = "recordings"
+
+
+def librispeech(files: Iterable[Path]) -> Recordings:
+    """The recordings of LibriSpeech, by the files of their texts.
+
+    All training sets are one split; of the others, the clean ones are "validation" and
+    "test".
+    """
+    names = {"dev-clean": "validation", "test-clean": "test"}
+    for file in files:
+        part = file.resolve().parts[-4]
+        split = "train" if part.startswith("train-") else names.get(part, part)
+        for line in read_text_lines(file):
+            name, _, text = line.partition(" ")
+            yield split, file.resolve().with_name(f"{name}.flac"), text
+
+
+def common_voice(files: Iterable[Path]) -> Recordings:
+    """The recordings of Common Voice, by the tables of the splits."""
+    for file in files:
+        for path, text, _ in _rows(file):
+            yield file.stem, file.resolve().parent / "clips" / path, text
+
+
+def table(files: Iterable[Path]) -> Recordings:
+    """The recordings of a table, the first of the files, and of archives beside it.
+
+    Without a column `split`, 3 % each are validation and test, by the hash of their
+    names.
+    """
+    manifest, *archives = files
+    for path, text, split in _rows(manifest):
+        place = manifest.resolve().parent / path
+        # Otherwise it is in an archive, which `write` unpacks.
+        if archives and not place.exists():
+            place = Path(_UNPACKED) / path
+        yield split or held_out_split(path), place, text
+
+
+def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
+    """Path, text and split of each row of a table.
+
+    Raises:
+        ValueError: it has no column of paths or of texts.
+    """
+    # A quotation mark is one.
+    rows = csv.DictReader(read_text_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE)
+    header = rows.fieldnames or []
+    found = [[n for n in names if n in header] for names in (_PATHS, _TEXTS)]
+    if not all(found):
+        raise ValueError(
+            f"{file.name} must have a column {' or '.join(_PATHS)}, and one "
+            f"{', '.join(_TEXTS[:-1])} or {_TEXTS[-1]}. "
+            f"Received: {', '.join(header) or 'an empty file'} in {file}"
+        )
+    for row in rows:
+        path, text = (row[names[0]] or "" for names in found)
+        yield path, text, row.get("split") or ""
+
+
+def conversion(folder: Path) -> Conversion | None:
+    """How a folder of one of these forms is read; `None` for other folders."""
+    files = sorted(folder.glob("*/*/*/*.trans.txt"))
+    if files:
+        return Conversion(files, partial(write, librispeech, files))
+    tables = [folder / f"{split}.tsv" for split in ("train", "dev", "test")]
+    files = [file for file in tables if file.is_file()]
+    if files and (folder / "clips").is_dir():
+        return Conversion(files, partial(write, common_voice, files))
+    if (folder / _MANIFEST).is_file():
+        files = [folder / _MANIFEST, *sorted(folder.glob("*.tar*"))]
+        return Conversion(files, partial(write, table, files))
+    return None
+
+
+def write(
+    read: Callable[[Iterable[Path]], Recordings], files: Sequence[Path], into: Path
+) -> None:
+    """Writes what is read from files as `<split>.audio` and `<split>.text`.
+
+    Paths are whole, but for recordings from archives, which are unpacked beside.
+
+    Raises:
+        ValueError: an archive is broken, or a table lacks a column.
+    """
+    for file in files:
+        if ".tar" in file.suffixes:
+            _unpack(file, into / _UNPACKED)
+    opened: dict[Path, IO[str]] = {}
+    with ExitStack() as stack:
+        for split, place, text in read(files):
+            for side, line in (("audio", str(place)), ("text", text)):
+                path = into / f"{split}.{side}"
+                if path not in opened:
+                    file = path.open("w", encoding="utf-8", newline="\n")
+                    opened[path] = stack.enter_context(file)
+                opened[path].write(on_one_line(line) + "\n")
+
+
+def _unpack(archive: Path, into: Path) -> None:
+    try:
+        with tarfile.open(archive) as tar:
+            # Nothing is written outside of the folder.
+            tar.extractall(into, filter="data")
+    except (tarfile.TarError, EOFError, zlib.error) as error:
+        raise ValueError(
+            f"This is no complete archive ({error}). Received: {archive}"
+        ) from error
