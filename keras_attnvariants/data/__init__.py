@@ -7,6 +7,7 @@ are first used, not before.
 from importlib import import_module
 from typing import Any
 
+from keras_attnvariants.data.audio import AudioTokenizer
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
 from keras_attnvariants.data.corpora import Corpus
@@ -22,6 +23,7 @@ from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer
 
 __all__ = [
+    "AudioTokenizer",
     "BatchPlan",
     "BatchShape",
     "Corpus",

@@ -47,7 +47,7 @@ class AudioTokenizer:
     Example:
 
     ```python
-    tokenizer = kav.AudioTokenizer(kav.Tokenizer.load("tokenizer.model"))
+    tokenizer = kav.data.AudioTokenizer(kav.Tokenizer.load("tokenizer.model"))
     [ids] = tokenizer.encode(["hello.wav"])
     ```
     """
@@ -102,9 +102,11 @@ class AudioTokenizer:
 
 
 def ids_of(samples: np.ndarray) -> np.ndarray:
-    """The ids of float samples from -1 to 1, uint16; what is beyond is clipped."""
-    scaled = np.clip(np.rint(samples * np.float32(32768)), -32767, 32767)
-    return (scaled + 32768).astype(np.uint16)
+    """The ids of float samples from -1 to 1, uint16."""
+    # Late: clients of servers read recordings without Keras.
+    from keras_attnvariants.models.speech import samples_to_ids
+
+    return np.asarray(samples_to_ids(samples)).astype(np.uint16)
 
 
 def samples_of(path: os.PathLike[str] | str) -> np.ndarray:

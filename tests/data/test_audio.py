@@ -161,3 +161,10 @@ def test_texts_are_those_of_the_subwords(reader):
     assert copied.decode(ids) == ["four five six"]
     with pytest.raises(TypeError, match="must be a list of paths"):
         reader.encode("a.wav")
+
+
+def test_ids_are_those_of_the_front_end(tmp_path, reader):
+    from keras_attnvariants.models.speech import SpeechFrontEnd
+
+    assert AudioTokenizer.source_stride == SpeechFrontEnd.stride
+    assert AudioTokenizer.vocabulary_size == SpeechFrontEnd.vocabulary_size

@@ -120,7 +120,7 @@ def test_alignments_need_a_line_for_each_pair_of_files(whole, tmp_path):
     with pytest.raises(ValueError, match="leave none out with `unique`"):
         load(whole, alignments=tmp_path / "links", unique=True)
     (tmp_path / "table.tsv").write_text("a\tb\n" * 30)
-    message = "two files for its split 'train', .* Received: .*links with 'table'"
+    message = "two texts for its split 'train', .* Received: .*links with 'table'"
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "table.tsv", alignments=tmp_path / "links")
 

@@ -96,7 +96,7 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def conversion(folder: Path) -> Conversion | None:
-    """How a folder of one of these forms is read; `None` for other folders."""
+    """The conversion of a folder of one of these forms; `None` for other folders."""
     files = sorted(folder.glob("*/*/*/*.trans.txt"))
     if files:
         return Conversion(files, partial(write, librispeech, files))

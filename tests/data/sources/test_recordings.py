@@ -1,0 +1,100 @@
+"""Corpora of recordings in the forms in which they are distributed."""
+
+import tarfile
+
+import pytest
+
+from keras_attnvariants.data import load_corpus
+from tests.data import recordings
+from tests.data.recordings import tone
+
+
+def loaded(folder, tmp_path):
+    return load_corpus(folder, task="speech", cache_dir=tmp_path / "cache")
+
+
+def lines(corpus, split):
+    """Names and texts of the recordings of a split, whose paths are whole."""
+    paths, texts = corpus.read_lines(split)
+    assert all(path.startswith("/") for path in paths if path)
+    return [(p.rpartition("/")[2], text) for p, text in zip(paths, texts, strict=True)]
+
+
+def test_librispeech(tmp_path):
+    parts = {
+        "train-clean-100": "84-121",
+        "train-other-500": "20-205",
+        "dev-clean": "7-8",
+        "test-clean": "1-2",
+        "test-other": "3-4",
+    }
+    for part, name in parts.items():
+        folder = tmp_path / "LibriSpeech" / part / name.replace("-", "/")
+        for number in range(2):
+            recordings.write(folder / f"{name}-{number:04}.flac", tone())
+        text = "".join(f"{name}-{n:04} GO {part.upper()} {n}\n" for n in range(2))
+        (folder / f"{name}.trans.txt").write_text(text)
+    corpus = loaded(tmp_path / "LibriSpeech", tmp_path)
+    assert list(corpus.splits) == ["train", "validation", "test", "test-other"]
+    assert lines(corpus, "train") == [
+        ("84-121-0000.flac", "GO TRAIN-CLEAN-100 0"),
+        ("84-121-0001.flac", "GO TRAIN-CLEAN-100 1"),
+        ("20-205-0000.flac", "GO TRAIN-OTHER-500 0"),
+        ("20-205-0001.flac", "GO TRAIN-OTHER-500 1"),
+    ]
+    assert lines(corpus, "test-other")[1] == ("3-4-0001.flac", "GO TEST-OTHER 1")
+
+
+def test_common_voice(tmp_path):
+    folder = tmp_path / "cv"
+    for split in ("train", "dev", "test"):
+        recordings.write(folder / "clips" / f"{split}.mp3", tone(1), format="MP3")
+        rows = f'client_id\tpath\tsentence\tage\na\t{split}.mp3\tSay "{split}\t\n'
+        (folder / f"{split}.tsv").write_text(rows)
+    corpus = loaded(folder, tmp_path)
+    assert list(corpus.splits) == ["train", "validation", "test"]
+    assert lines(corpus, "validation") == [("dev.mp3", 'Say "dev')]
+
+
+@pytest.mark.parametrize("is_packed", [False, True])
+def test_a_table_beside_recordings_or_an_archive(tmp_path, is_packed):
+    folder, other = tmp_path / "yes", tmp_path / "other"
+    names = [f"{n}.wav" for n in range(4)]
+    for name in names:
+        recordings.write((other if is_packed else folder) / name, tone(), 8_000)
+    folder.mkdir(exist_ok=True)
+    if is_packed:
+        with tarfile.open(folder / "recordings.tar.gz", "w:gz") as tar:
+            for name in names:
+                tar.add(other / name, name)
+    splits = ["train", "train", "validation", "test"]
+    rows = [f"{n}\tyes no\t{s}\n" for n, s in zip(names, splits, strict=True)]
+    (folder / "manifest.tsv").write_text("file\ttranscript\tsplit\n" + "".join(rows))
+    corpus = loaded(folder, tmp_path)
+    assert lines(corpus, "train") == [("0.wav", "yes no"), ("1.wav", "yes no")]
+    assert lines(corpus, "test") == [("3.wav", "yes no")]
+
+
+def test_a_table_without_the_columns(tmp_path):
+    (tmp_path / "manifest.tsv").write_text("name\ttext\n")
+    with pytest.raises(ValueError, match="must have a column file or path"):
+        loaded(tmp_path, tmp_path)
+
+
+def test_a_broken_archive(tmp_path):
+    (tmp_path / "manifest.tsv").write_text("file\ttext\na.wav\tyes\n")
+    (tmp_path / "a.tar.gz").write_bytes(b"no archive")
+    with pytest.raises(ValueError, match="no complete archive"):
+        loaded(tmp_path, tmp_path)
+
+
+def test_an_archive_writes_nothing_outside(tmp_path):
+    folder = tmp_path / "yes"
+    folder.mkdir()
+    (folder / "manifest.tsv").write_text("file\ttext\n../a.wav\tyes\n")
+    wav = recordings.write(tmp_path / "elsewhere" / "a.wav", tone())
+    with tarfile.open(folder / "a.tar", "w") as tar:
+        tar.add(wav, "../../escaped.wav")
+    with pytest.raises(ValueError, match="no complete archive"):
+        loaded(folder, tmp_path)
+    assert not list(tmp_path.rglob("escaped.wav"))
