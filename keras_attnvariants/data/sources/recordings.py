@@ -129,8 +129,8 @@ def write(
             for side, line in (("audio", str(place)), ("text", text)):
                 path = into / f"{split}.{side}"
                 if path not in opened:
-                    file = path.open("w", encoding="utf-8", newline="\n")
-                    opened[path] = stack.enter_context(file)
+                    new = path.open("w", encoding="utf-8", newline="\n")
+                    opened[path] = stack.enter_context(new)
                 opened[path].write(on_one_line(line) + "\n")
 
 
