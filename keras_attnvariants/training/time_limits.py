@@ -155,7 +155,7 @@ class TimedDecay(TimeLimit):
 
 
 def share_done(step: int, steps: int, limit: TimeLimit | None) -> float:
-    """How far a run is, from 0 to 1: by updates or by time, whichever ends first."""
+    """The share of a run that is done, of updates or of time: the larger."""
     time_spent = 0.0 if limit is None else limit.seconds / limit.limit
     return min(max(step / steps, time_spent), 1.0)
 
