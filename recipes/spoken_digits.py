@@ -1,0 +1,141 @@
+"""Make a small corpus of speech: strings of digits and short commands.
+
+    python recipes/spoken_digits.py digits
+    kav train --task speech --data digits --run runs/digits
+
+The speech is synthetic: the program espeak-ng reads the texts in several voices, at
+several speeds, and white noise is added. What a model learns from it says how models
+compare; it says nothing of recordings of people. The voices of the validation and test
+sets are not among those for training. The same arguments give the same corpus with the
+same release of espeak-ng.
+
+Recordings of a person are in the corpus "yesno" (60 recordings of eight words at
+8,000 Hz), which this program splits anew, three quarters for training and validation:
+
+    python recipes/spoken_digits.py yesno --yesno ../shared/data/yesno
+"""
+
+import argparse
+import csv
+import io
+import random
+import shutil
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import soundfile
+import soxr
+
+RATE = 16_000
+ACCENTS = ("en-us", "en-gb", "en-gb-scotland", "en-029", "en-gb-x-rp")
+SPEAKERS = {
+    "train": ("m1", "m2", "m3", "m4", "m6", "f1", "f2", "f5", "Andy", "Annie", "Gene"),
+    "validation": ("m5", "f4"),
+    "test": ("m7", "f3", "Mike", "Linda"),
+}
+DIGITS = "zero one two three four five six seven eight nine".split()
+THINGS = ("light", "radio", "heater", "fan", "door", "window")
+ROOMS = ("kitchen", "bedroom", "garden", "office")
+ACTIONS = ("turn on", "turn off", "open", "close", "check")
+
+
+class Utterance(NamedTuple):
+    """A text, and how it is read."""
+
+    text: str
+    voice: str
+    words_per_minute: int
+    pitch: int
+    decibels: float  # of the speech above the noise
+    seed: int
+
+
+def utterance(split: str, draw: random.Random) -> Utterance:
+    """A random text with a voice of a split: half are digits, half are commands."""
+    if draw.random() < 0.5:
+        text = " ".join(draw.choices(DIGITS, k=draw.randint(2, 6)))
+    else:
+        text = f"{draw.choice(ACTIONS)} the {draw.choice(THINGS)}"
+        text += f" in the {draw.choice(ROOMS)}" if draw.random() < 0.5 else ""
+    return Utterance(
+        text=text,
+        voice=f"{draw.choice(ACCENTS)}+{draw.choice(SPEAKERS[split])}",
+        words_per_minute=draw.randint(140, 210),
+        pitch=draw.randint(35, 65),
+        decibels=draw.choice([15, 25, 35, 45]),
+        seed=draw.getrandbits(32),
+    )
+
+
+def speak(said: Utterance, path: Path) -> float:
+    """Writes an utterance as a WAV file of 16 bits; returns its seconds."""
+    options = ["-v", said.voice, "-s", said.words_per_minute, "-p", said.pitch]
+    words = ["espeak-ng", *map(str, options), "--stdout", said.text]
+    spoken = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603
+    samples, rate = soundfile.read(io.BytesIO(spoken), dtype="float32")
+    samples = soxr.resample(samples, rate, RATE)
+    loudness = np.sqrt(np.mean(samples**2))
+    noise = np.random.default_rng(said.seed).normal(size=len(samples))
+    samples = samples + noise * loudness * 10 ** (-said.decibels / 20)
+    samples *= 0.9 / np.abs(samples).max()
+    soundfile.write(path, samples, RATE, subtype="PCM_16")
+    return len(samples) / RATE
+
+
+def write_split(folder: Path, split: str, count: int, seed: int) -> None:
+    """Writes the recordings of a split, and the lists of their names and texts."""
+    draw = random.Random(f"{split} {seed}")  # noqa: S311
+    chosen = [utterance(split, draw) for _ in range(count)]
+    names = [f"clips/{split}-{number:05}.wav" for number in range(count)]
+    (folder / "clips").mkdir(parents=True, exist_ok=True)
+    with ThreadPoolExecutor() as pool:
+        seconds = sum(pool.map(speak, chosen, [folder / name for name in names]))
+    for side, lines in (("audio", names), ("text", [each.text for each in chosen])):
+        text = "".join(f"{line}\n" for line in lines)
+        (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
+    voices = len({each.voice for each in chosen})
+    print(f"{split}: {count} recordings, {seconds / 60:.1f} minutes, {voices} voices")
+
+
+def split_yesno(folder: Path, yesno: Path) -> None:
+    """Writes the corpus yesno with 15 recordings for testing and 5 for validation."""
+    folder.mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(yesno / "recordings.tar.gz", folder / "recordings.tar.gz")
+    with (yesno / "manifest.tsv").open(encoding="utf-8") as file:
+        rows = sorted(csv.DictReader(file, delimiter="\t"), key=lambda row: row["file"])
+    with (folder / "manifest.tsv").open("w", encoding="utf-8") as file:
+        print("file", "text", "split", sep="\t", file=file)
+        for number, row in enumerate(rows):
+            split = "validation" if number % 12 == 0 else "train"
+            split = "test" if number % 4 == 3 else split
+            print(row["file"], row["transcript"], split, sep="\t", file=file)
+
+
+def main() -> None:
+    """Reads the arguments and writes the corpus."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    number = partial(parser.add_argument, type=int)
+    parser.add_argument("folder", type=Path, help="a folder that does not exist")
+    number("--train", default=4000, help="recordings for training")
+    number("--held-out", default=300, help="recordings for validation, and for testing")
+    number("--seed", default=1)
+    parser.add_argument("--yesno", type=Path, help="the corpus yesno, instead")
+    given = parser.parse_args()
+    if given.folder.exists():
+        parser.error(f"there is a folder {given.folder}")
+    if given.yesno is not None:
+        split_yesno(given.folder, given.yesno)
+        return
+    if shutil.which("espeak-ng") is None:
+        parser.error("espeak-ng is not installed: sudo apt install espeak-ng")
+    counts = {"train": given.train, "validation": given.held_out}
+    for split, count in {**counts, "test": given.held_out}.items():
+        write_split(given.folder, split, count, given.seed)
+
+
+if __name__ == "__main__":
+    main()
