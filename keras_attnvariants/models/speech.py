@@ -37,7 +37,7 @@ def samples_to_ids(samples: Tensor) -> Tensor:
 
 def ids_to_samples(ids: Tensor) -> Tensor:
     """The inverse of `samples_to_ids`, float32; padding becomes silence."""
-    samples = ops.cast(ids - SILENCE, "float32") / SILENCE
+    samples = ops.cast(ops.cast(ids, "int32") - SILENCE, "float32") / SILENCE
     return ops.where(ops.equal(ids, 0), 0.0, samples)
 
 
