@@ -15,8 +15,11 @@ from keras_attnvariants.decoding import sample
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.saved import SavedTranslator
 from keras_attnvariants.serving.version_files import WARM_UP
 from tests.serving.tools import as_batch
+from tests.serving.tools import sharp_model
+from tests.serving.tools import translate_here
 
 COUNT = 24
 NAN = float("nan")
@@ -187,6 +190,25 @@ def test_clients_read_how_to_leave_options_out(path, models):
     assert inputs["length_penalty"]["doc"].endswith(f"NaN for the default, {penalty}")
     assert inputs["min_length"]["doc"].endswith("-1 for the default, 0")
     assert str(int(Status.WRONG_OPTION)) in info["status"]
+
+
+def test_limits_of_a_model_are_those_of_its_export(tokenizer, texts, tmp_path):
+    limits = {"min_length": 7, "no_repeat_ngram": 2, "extra_length": 20}
+    model = sharp_model("hc-sa", search_settings=limits)
+    path = tmp_path / "model"
+    export(model, tokenizer, path, signatures=["translate_with"])
+    exported = SavedTranslator(path)
+    found, expected = translate_here(model, tokenizer, texts[:4])
+    assert exported.translate(texts[:4]) == expected
+    constrained = exported.translate_with(texts[:4])
+    assert [translation.text for translation in constrained] == expected
+    assert np.min(found.lengths) > 7
+    _, free = here(
+        beam_search, model, tokenizer, texts[:4], min_length=0, no_repeat_ngram=0
+    )
+    assert free != expected
+    off = exported.translate_with(texts[:4], min_length=0, no_repeat_ngram=0)
+    assert [translation.text for translation in off] == free
 
 
 def test_servers_warm_up_without_wrong_options(path, server):

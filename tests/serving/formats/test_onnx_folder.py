@@ -145,3 +145,10 @@ def test_options_of_the_search_are_written(models, tokenizer, tmp_path):
     )
     settings = json.loads((exported / "model.json").read_text())
     assert settings["beam_size"] == 2 and settings["length_penalty"] == 0.5
+
+
+@pytest.mark.parametrize("limit", ["min_length", "no_repeat_ngram"])
+def test_limits_that_the_searches_lack_are_refused(tokenizer, tmp_path, limit):
+    model = sharp_model("hc-sa", search_settings={limit: 2})
+    with pytest.raises(ValueError, match="`model` must have .* without `min_length`"):
+        export_onnx(model, tokenizer, tmp_path / "onnx")
