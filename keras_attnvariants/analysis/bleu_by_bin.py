@@ -192,7 +192,7 @@ class Scorer:
             sources, references = map(list, zip(*chunk, strict=True))
             found = [
                 sentence_statistics(
-                    self._metric, timed(translate, sources)[1], references
+                    self._metric, timed(translate, sources)[1], [references]
                 )
                 for translate in self._systems.values()
             ]

@@ -170,7 +170,7 @@ def load_weights_file(model: keras.Model, file: io.BytesIO) -> None:
 
 
 def sentence_statistics(
-    metric: Any, hypotheses: Sequence[str], references: Sequence[str]
+    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> np.ndarray:
     """The counts of a metric of sacrebleu in each sentence, float64 `[n, k]`.
 
@@ -178,7 +178,7 @@ def sentence_statistics(
     return scores, and those of BLEU and TER some counts, those of chrF none. Without
     this function, each sample of a bootstrap would compare all texts anew.
     """
-    found = metric._extract_corpus_statistics(hypotheses, [references])
+    found = metric._extract_corpus_statistics(hypotheses, references)
     return np.array(found, "float64")
 
 

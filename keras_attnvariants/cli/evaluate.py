@@ -1,8 +1,14 @@
 """`kav evaluate` and `kav compare`: how well models do."""
 
+import json
 import shlex
+from contextlib import suppress
+from functools import partial
+from itertools import islice
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 import typer
 
@@ -16,6 +22,7 @@ from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.systems import SystemOptions
+from keras_attnvariants.cli.systems import Translate
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.lines import on_one_line
@@ -33,6 +40,15 @@ def evaluate(
     sentences: int | None = option(
         "Only that many sentences, from the start of the split.", min=1
     ),
+    references: Path | None = option(
+        "File with several references of each sentence, in the place of those of the "
+        "corpus: a JSON list a line; plain or .gz."
+    ),
+    groups: Path | None = option(
+        "File with the group of each sentence, one a line, such as its speaker. "
+        "Intervals are then of groups."
+    ),
+    samples: int = option("Resampled test sets, for intervals; 0: none.", 1000, min=0),
     search: SearchOptions,
     tokenize: str = option("sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …", "13a"),
     speed_runs: int = option(
@@ -41,9 +57,12 @@ def evaluate(
     output: Path | None = option("File to write the translations to, one per line."),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Score a model, an exported one or several on a test set: BLEU, chrF and TER.
+    """Score a model, an exported one or several on a test set.
 
-    The signature behind each score says how sacreBLEU computed it; quote it too.
+    Translations get BLEU, chrF and TER; summaries ROUGE, beside that of the first
+    sentence and of the best one; transcripts error rates of words and characters. In
+    brackets are intervals of 95 %. The signature behind each score says how it was
+    computed; quote it too.
 
     [bold]Example:[/bold] kav evaluate --model runs/multi30k
     --data multi30k --source en --target de --split test2016
@@ -56,30 +75,83 @@ def evaluate(
     check_output_file(output)
     import_modules(imports)
     import keras_attnvariants as kav
+    from keras_attnvariants.data.tasks import get as get_task
+    from keras_attnvariants.data.text_files import read_text_lines
+    from keras_attnvariants.evaluation.baselines import BASELINES
     from keras_attnvariants.evaluation.metrics import check_tokenizer
 
     check_tokenizer(tokenize)
-    lines = corpus.load(systems.task).read_lines(split)
-    sources, references = (texts[:sentences] for texts in lines)
-    for path, translate in systems.translators(search).items():
+    loaded = corpus.load(systems.task)
+    task = get_task(loaded.task)
+    sources, single = (texts[:sentences] for texts in loaded.read_lines(split))
+    wanted: Any = [single]
+    if references is not None:
+        wanted = read_references(references, len(sources))
+    of = read_text_lines(groups) if groups else None
+    how: dict[str, Any] = {
+        "metrics": task.metrics,
+        "tokenize": tokenize,
+        "samples": samples,
+        "groups": None if of is None else [*islice(of, len(sources))],
+    }
+    found: dict[str, Translate] = {
+        name: partial(BASELINES[name], references=wanted) for name in task.baselines
+    }
+    for path, translate in (found | systems.translators(search)).items():
+        # There is nothing to be timed, or written, of a baseline.
+        is_system = path not in found
         report = kav.evaluation.evaluate(
-            with_progress(translate, str(path)),
+            with_progress(translate, str(path)) if is_system else translate,
             sources,
-            references,
-            speed_runs=speed_runs,
-            tokenize=tokenize,
+            wanted,
+            speed_runs=speed_runs if is_system else 0,
+            **how,
         )
         typer.echo(f"{path} on {len(sources)} sentences of {split}:")
         show_report(report)
-        if output is not None:
+        if output is not None and is_system:
             text = "".join(f"{on_one_line(x)}\n" for x in report.translations)
             output.write_text(text, "utf-8", newline="\n")
+
+
+def read_references(path: Path, count: int) -> list[list[str | None]]:
+    """Sets of references of some sentences, from a file with a JSON list a line.
+
+    Raises:
+        ValueError: a line is no such list, or there are too few lines.
+    """
+    from keras_attnvariants.data.text_files import read_text_lines
+
+    found: list[list[str]] = []
+    for number, line in enumerate(islice(read_text_lines(path), count), start=1):
+        texts: Any = None
+        with suppress(ValueError):
+            texts = json.loads(line)
+        is_list = isinstance(texts, list) and bool(texts)
+        if not is_list or not all(isinstance(text, str) for text in texts):
+            raise ValueError(
+                f"Line {number} of --references must be a JSON list of texts. "
+                f"Received: {line[:50]!r} in {path}"
+            )
+        found.append(texts)
+    if len(found) < count:
+        raise ValueError(
+            "--references must have a line for each sentence. "
+            f"Received: {len(found)} lines for {count} sentences"
+        )
+    return [[*texts] for texts in zip_longest(*found)]
 
 
 def show_report(report: "Report") -> None:
     """Prints the scores, one a line, and the speed if it was measured."""
     for score in report.scores:
-        typer.echo(f"  {score.name:5} {score.value:6.2f}  {score.signature}")
+        bounds = "" if score.interval is None else " [{:.2f}, {:.2f}]"
+        typer.echo(
+            f"  {score.name:7} {score.value:6.2f}"
+            f"{bounds.format(*score.interval or ())}  {score.signature}"
+        )
+        if score.name in ("WER", "CER"):
+            typer.echo(f"          {score.details}")
     if report.speed is not None:
         typer.echo(f"  {report.speed.sentences_per_second:.1f} sentences/s")
 

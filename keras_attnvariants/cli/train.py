@@ -50,7 +50,8 @@ class RunOptions:
     validate_every: int = option("Updates between two validations.", 500, min=1)
     bleu_sentences: int | None = option(
         "Number of validation sentences to translate in each validation. The best "
-        "model is then that of highest BLEU instead of lowest loss. Default: 200 for "
+        "model is then that of highest BLEU (of summaries, ROUGE-1; of speech, of the "
+        "lowest word error rate) instead of lowest loss. Default: 200 for "
         "information, when they take less than 5 % of the time.",
         min=0,
     )

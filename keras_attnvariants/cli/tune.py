@@ -204,8 +204,10 @@ class TrialOptions:
     method: Literal["random", "bayesian"] = option(
         "Choice of the points of a space.", "random"
     )
-    objective: Literal["loss", "bleu"] = option(
-        "Score of a trial, on the validation split.", "loss"
+    objective: str = option(
+        "Score of a trial, on the validation split: loss, or bleu, of summaries "
+        "rouge1, of speech wer.",
+        "loss",
     )
     trials: int | None = option(
         "Number of trials; by default all points of a space of up to 20, else 20.",
@@ -215,12 +217,13 @@ class TrialOptions:
     seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1)
     seed: int = option("Of the points that are tried.", 1, min=1, max=2**31)
     bleu_sentences: int | None = option(
-        "Validation sentences to translate, for bleu (200).", min=1
+        "Validation sentences to translate, if --objective is not loss (200).",
+        min=1,
     )
 
     def __post_init__(self) -> None:
-        if self.bleu_sentences is not None and self.objective != "bleu":
-            raise ValueError("--bleu-sentences needs --objective bleu.")
+        if self.bleu_sentences is not None and self.objective == "loss":
+            raise ValueError("--bleu-sentences needs another --objective than loss.")
 
 
 @command

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from keras_attnvariants.data.tokenizer import Tokenizer
 
 DEFAULT = "translation"
+# Metrics of which less is better.
+LOWER_IS_BETTER = ("loss", "ter", "wer", "cer")
 
 
 class Conversion(NamedTuple):
@@ -58,6 +61,8 @@ class Task:
             that a user names.
         reads_text: whether sources are texts, of which subwords are learned.
         max_characters: longest line of a source or target.
+        baselines: names of what needs no model and is scored beside those, see
+            `keras_attnvariants.evaluation.baselines`.
         tokenizer: the tokenizer of both sides, from subwords. What it returned is
             subwords as well.
         conversion: how a corpus at a path is read that has a form of its own; `None`
@@ -70,6 +75,7 @@ class Task:
     languages: tuple[str, str] | None = None
     reads_text: bool = True
     max_characters: int = 2000
+    baselines: tuple[str, ...] = ()
     tokenizer: Callable[[Any], Any] = no_tokenizer
     conversion: Callable[[Path], Conversion | None] = no_conversion
 
@@ -97,6 +103,15 @@ def audio_conversion(path: Path) -> Conversion | None:
     return conversion(path)
 
 
+def summaries(path: Path) -> Conversion | None:
+    """The conversion of a corpus such as Gigaword or CNN-DM, as it is distributed."""
+    from keras_attnvariants.data.sources.summaries import find_summaries
+    from keras_attnvariants.data.sources.summaries import write_summaries
+
+    files = find_summaries(path)
+    return Conversion(files, partial(write_summaries, files)) if files else None
+
+
 TASKS = {
     task.name: task
     for task in (
@@ -107,6 +122,8 @@ TASKS = {
             metrics=("rouge1", "rouge2", "rougeL"),
             languages=("source", "target"),
             max_characters=100_000,
+            baselines=("lead-1", "oracle"),
+            conversion=summaries,
         ),
         Task(
             name="speech",
@@ -128,6 +145,16 @@ def get(name: str) -> Task:
         ValueError: there is none.
     """
     return TASKS[check_choice("task", name, TASKS)]
+
+
+def monitors() -> list[str]:
+    """The entries of a log that choose models: the first metric of tasks, or loss."""
+    return [f"val_{task.metrics[0]}" for task in TASKS.values()] + ["val_loss"]
+
+
+def higher_is_better(metric: str) -> bool:
+    """Whether more of a metric is better; its name may begin with `val_`."""
+    return metric.removeprefix("val_") not in LOWER_IS_BETTER
 
 
 def task_of(model: Any) -> Task:

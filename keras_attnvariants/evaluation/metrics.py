@@ -1,32 +1,44 @@
-"""Corpus scores: of translations by sacrebleu, of summaries and transcripts by others.
+"""Corpus scores by name: of translations, of summaries and of transcripts.
 
 Two scores are comparable only if they were computed in the same way. So each score
 carries a signature, such as sacrebleu's: version, tokenization, case, number of
 references.
 """
 
-import re
+from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from keras_attnvariants.backend.private import score_of_statistics
+from keras_attnvariants.backend.private import sentence_statistics
+from keras_attnvariants.evaluation.own_metrics import ERROR_RATES
+from keras_attnvariants.evaluation.own_metrics import ROUGE
+from keras_attnvariants.evaluation.own_metrics import ErrorRate
+from keras_attnvariants.evaluation.own_metrics import Rouge
+from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.machine import installed
 
-METRICS = {"bleu": BLEU, "chrf": CHRF, "ter": TER}
+METRICS: dict[str, Callable[..., Metric]] = {
+    **{"bleu": BLEU, "chrf": CHRF, "ter": TER},
+    **{kind: partial(Rouge, kind) for kind in ROUGE},
+    **{kind: partial(ErrorRate, kind) for kind in ERROR_RATES},
+}
 # BLEU of lower-cased Moses tokens, which older papers report.
 MOSES = "bleu-moses"
-# By the names that the package rouge-score has for them.
-ROUGE = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+NAMES = (*METRICS, MOSES)
 
-References = Sequence[str] | Sequence[Sequence[str]]
+# One for each sentence, or several such sequences, with `None` where one has fewer.
+References = Sequence[str] | Sequence[Sequence[str | None]]
 
 
 @dataclass(frozen=True)
@@ -35,18 +47,27 @@ class Score:
 
     Attributes:
         name: `"BLEU"`, `"chrF2"` (`"chrF2++"` with words), `"TER"`, `"ROUGE-1"`,
-            `"ROUGE-2"`, `"ROUGE-L"` or `"WER"`.
-        value: between 0 and 100; TER and WER can exceed 100, and lower is better there.
+            `"ROUGE-2"`, `"ROUGE-L"`, `"WER"` or `"CER"`.
+        value: between 0 and 100; TER, WER and CER can exceed 100, and lower is better
+            there.
         signature: settings and version, to be quoted with the value; sacrebleu's own
             for its metrics.
-        details: for BLEU the four precisions, brevity penalty and lengths, for WER the
-            numbers of errors and words.
+        details: for BLEU the four precisions, brevity penalty and lengths, for error
+            rates the numbers of errors and words.
+        interval: of 95 % of resampled test sets, if it was asked for.
     """
 
     name: str
     value: float
     signature: str
     details: str = ""
+    interval: tuple[float, float] | None = None
+
+    @property
+    def shown(self) -> str:
+        """The value, and its interval if it has one."""
+        bounds = "" if self.interval is None else " [{:.2f}, {:.2f}]"
+        return f"{self.value:.2f}{bounds.format(*self.interval or ())}"
 
     def __str__(self) -> str:
         text = f"{self.name}|{self.signature} = {self.value:.2f}"
@@ -131,29 +152,57 @@ def corpus_ter(
 
 
 def corpus_score(
-    metric: Metric, hypotheses: Sequence[str], references: References
+    metric: Metric,
+    hypotheses: Sequence[str],
+    references: References,
+    samples: int = 0,
+    groups: Sequence[str] | None = None,
 ) -> Score:
-    """The `Score` of a corpus by a metric of sacrebleu."""
+    """The `Score` of a corpus by a metric of sacrebleu, or of its form.
+
+    Args:
+        metric: from `make_metric`.
+        hypotheses, references: as for `corpus_bleu`.
+        samples: number of resampled test sets, by which the score has an interval; 0
+            for none.
+        groups: one for each sentence, such as its speaker; all sentences of a group are
+            drawn together, since they are not independent.
+
+    Raises:
+        ValueError: as for `corpus_bleu`, or there are not as many groups.
+    """
     hypotheses = check_texts("hypotheses", hypotheses)
     references = check_references(references, len(hypotheses))
+    if groups is not None and len(groups) != len(hypotheses):
+        raise ValueError(
+            "`groups` must hold one for each hypothesis. "
+            f"Received: {len(groups)} for {len(hypotheses)} hypotheses"
+        )
     result = metric.corpus_score(hypotheses, references)
     # As sacrebleu prints it: name, an equals sign, the score, and perhaps more.
     _, _, details = result.format().partition(" = ")[2].partition(" ")
-    return Score(result.name, result.score, str(metric.get_signature()), details)
+    interval = None
+    if samples:
+        counts = sentence_statistics(metric, hypotheses, references)
+        score = partial(score_of_statistics, metric)
+        drawn = resampled(score, counts, samples, groups=groups)
+        low, high = np.quantile(drawn, (0.025, 0.975))
+        interval = float(low), float(high)
+    return Score(
+        result.name, result.score, str(metric.get_signature()), details, interval
+    )
 
 
 def corpus_rouge(
-    hypotheses: Sequence[str], references: Sequence[str], stem: bool = True
+    hypotheses: Sequence[str], references: References, stem: bool = True
 ) -> tuple[Score, ...]:
     """ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), means of the F1 scores of summaries.
 
-    Computed by the package rouge-score, which knows letters without accents and digits
-    only: it is for English. Needs the extra `scores`.
+    Needs the extra `scores`; see `Rouge` for what is counted.
 
     Args:
         hypotheses: one summary per document.
-        references: one per document; not all without letters and digits that
-            rouge-score knows.
+        references: one per document, or several such sequences.
         stem: whether words are stemmed with Porter's algorithm.
 
     Returns:
@@ -169,33 +218,18 @@ def corpus_rouge(
     >>> [(score.name, round(score.value, 1)) for score in rouge]
     [('ROUGE-1', 66.7), ('ROUGE-2', 57.1), ('ROUGE-L', 66.7)]
     """
-    check_extra("ROUGE", "scores", ("rouge_score",))
-    from rouge_score.rouge_scorer import RougeScorer
-
-    hypotheses, references = check_pairs(hypotheses, references)
-    if not any(re.search("[a-z0-9]", text.lower()) for text in references):
-        raise ValueError(
-            "`references` must have words of letters a to z or digits. Received: none"
-        )
-    scorer = RougeScorer(list(ROUGE), use_stemmer=stem)
-    pairs = zip(references, hypotheses, strict=True)
-    found = [scorer.score(reference, summary) for reference, summary in pairs]
-    signature = f"stem:{'yes' if stem else 'no'}|rouge-score:{installed('rouge-score')}"
-    return tuple(
-        Score(name, 100 * sum(s[key].fmeasure for s in found) / len(found), signature)
-        for key, name in ROUGE.items()
-    )
+    kinds = (Rouge(kind, stem) for kind in ROUGE)
+    return tuple(corpus_score(kind, hypotheses, references) for kind in kinds)
 
 
-def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> Score:
+def word_error_rate(hypotheses: Sequence[str], references: References) -> Score:
     """The word error rate, `(S + D + I) / N` over all sentences, by the package jiwer.
 
-    Words are what spaces separate; case and punctuation count. Needs the extra
-    `scores`.
+    Needs the extra `scores`; see `ErrorRate` for what is counted.
 
     Args:
         hypotheses: one transcript per utterance.
-        references: one per utterance; not all without words.
+        references: one per utterance, or several such sequences.
 
     Returns:
         A `Score` in percent; lower is better, and it can exceed 100. Its details are
@@ -211,19 +245,31 @@ def word_error_rate(hypotheses: Sequence[str], references: Sequence[str]) -> Sco
     >>> round(score.value, 1), score.details
     (16.7, '0 substitutions, 1 deletions, 0 insertions, 6 words')
     """
-    check_extra("The word error rate", "scores", ("jiwer",))
-    import jiwer
+    return corpus_score(ErrorRate("wer"), hypotheses, references)
 
-    hypotheses, references = check_pairs(hypotheses, references)
-    if not any(reference.split() for reference in references):
-        raise ValueError("`references` must have words. Received: none")
-    found = jiwer.process_words(references, hypotheses)
-    words = found.hits + found.substitutions + found.deletions
-    details = (
-        f"{found.substitutions} substitutions, {found.deletions} deletions, "
-        f"{found.insertions} insertions, {words} words"
-    )
-    return Score("WER", 100 * found.wer, f"jiwer:{installed('jiwer')}", details)
+
+def make_metric(name: str, tokenize: str = "13a", language: str = "") -> Metric:
+    """The metric of this name.
+
+    Args:
+        name: one of `NAMES`.
+        tokenize: sacrebleu's tokenizer for BLEU.
+        language: code of the language that is scored, for BLEU of Moses tokens.
+
+    Raises:
+        ValueError: there is no such metric, or a package that it needs is missing.
+    """
+    check_choice("metric", name, NAMES)
+    if name == MOSES:
+        return moses_bleu(language)
+    return METRICS[name](**({"tokenize": tokenize} if name == "bleu" else {}))
+
+
+def label(name: str) -> str:
+    """The name of a metric in tables, such as sacrebleu's `"chrF2"`."""
+    if name == MOSES:
+        return "BLEU, Moses tokens"
+    return str(METRICS[name]().corpus_score(["a"], [["a"]]).name)
 
 
 def moses_bleu(language: str) -> BLEU:
@@ -277,8 +323,10 @@ def check_texts(name: str, texts: Any) -> list[str]:
     return list(texts)
 
 
-def check_references(references: Any, count: int) -> list[list[str]]:
+def check_references(references: Any, count: int) -> list[list[Any]]:
     """The references in sacrebleu's form: a list of sets, each of `count` strings.
+
+    A sentence with fewer references than others has `None` in further sets.
 
     Raises:
         ValueError: they are not, or there is nothing in them.
@@ -286,7 +334,11 @@ def check_references(references: Any, count: int) -> list[list[str]]:
     several = isinstance(references, list | tuple) and references
     if not several or isinstance(references[0], str):
         references = [references]
-    sets = [check_texts("references", entry) for entry in references]
+    first, *more = references
+    sets: list[list[Any]] = [check_texts("references", first)]
+    for entry in more:
+        check_texts("references", ["" if text is None else text for text in entry])
+        sets.append([*entry])
     for entry in sets:
         if len(entry) != count:
             raise ValueError(
@@ -294,15 +346,3 @@ def check_references(references: Any, count: int) -> list[list[str]]:
                 f"Received: {len(entry)} references for {count} hypotheses"
             )
     return sets
-
-
-def check_pairs(hypotheses: object, references: object) -> tuple[list[str], list[str]]:
-    """Both as lists.
-
-    Raises:
-        ValueError: they are not two sequences of as many strings, or they are empty.
-    """
-    texts = check_texts("hypotheses", hypotheses)
-    wanted = check_texts("references", references)
-    check_references(wanted, len(texts))
-    return texts, wanted

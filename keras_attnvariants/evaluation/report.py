@@ -19,15 +19,15 @@ from rich.jupyter import JupyterMixin
 from rich.table import Table
 from rich.text import Text
 
+from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.evaluation.metrics import References
 from keras_attnvariants.evaluation.metrics import Score
 from keras_attnvariants.evaluation.metrics import check_references
 from keras_attnvariants.evaluation.metrics import check_texts
 from keras_attnvariants.evaluation.metrics import check_tokenizer
-from keras_attnvariants.evaluation.metrics import corpus_bleu
-from keras_attnvariants.evaluation.metrics import corpus_chrf
-from keras_attnvariants.evaluation.metrics import corpus_ter
+from keras_attnvariants.evaluation.metrics import corpus_score
+from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.evaluation.parameters import ParameterSummary
 from keras_attnvariants.evaluation.parameters import parameter_summary
 from keras_attnvariants.utils.checks import check_integer
@@ -88,7 +88,7 @@ class Report(JupyterMixin):
     """Quality, speed and size of a system on one test set.
 
     Attributes:
-        scores: BLEU, chrF and TER, each with its signature.
+        scores: those of the task, each with its signature.
         translations: the scored texts, one string per source.
         speed: speed of translation, if it was measured, on the machine described by
             `environment`.
@@ -126,7 +126,7 @@ class Report(JupyterMixin):
         table.add_column("Signature", overflow="fold")
         for score in self.scores:
             # `Text`, because rich would interpret square brackets as markup.
-            table.add_row(score.name, f"{score.value:.2f}", Text(score.signature))
+            table.add_row(score.name, score.shown, Text(score.signature))
         parts = table, self.speed, self.parameters
         return Group(*(part for part in parts if part is not None))
 
@@ -196,7 +196,10 @@ def evaluate(
     references: References,
     *,
     model: keras.Model | None = None,
+    metrics: Sequence[str] | None = None,
     tokenize: str = "13a",
+    samples: int = 0,
+    groups: Sequence[str] | None = None,
     speed_runs: int = 0,
     count_tokens: Callable[[str], int] | None = None,
 ) -> Report:
@@ -209,6 +212,10 @@ def evaluate(
         sources: the sentences to translate.
         references: one reference per source, or several such sequences.
         model: whose parameters are to be reported; that of a model folder is known.
+        metrics: names of scores, see `keras_attnvariants.evaluation.metrics`; those of
+            the task of the model by default, of a function those of translations.
+        samples: number of resampled test sets, which give scores an interval.
+        groups: one for each source, such as its speaker; what is resampled is groups.
         tokenize: sacrebleu's tokenizer for BLEU: `"zh"` for Chinese, `"char"` or
             `"ja-mecab"` for Japanese, …
         speed_runs: number of times that the test set is translated again to measure the
@@ -239,14 +246,15 @@ def evaluate(
     if not callable(system):
         system = Translator.from_preset(system)
         model = system.model
+    names = metrics or task_of(getattr(system, "model", model)).metrics
+    measures = [make_metric(name, tokenize) for name in names]
     speed = None
     if speed_runs:
         speed = measure_speed(system, sources, speed_runs, count_tokens)
     translations = speed.translations if speed else timed(system, sources)[1]
-    scores = (
-        corpus_bleu(translations, references, tokenize=tokenize),
-        corpus_chrf(translations, references),
-        corpus_ter(translations, references),
+    scores = tuple(
+        corpus_score(measure, translations, references, samples, groups)
+        for measure in measures
     )
     parameters = None if model is None else parameter_summary(model)
     return Report(scores, translations, speed, parameters, environment())

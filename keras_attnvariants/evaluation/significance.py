@@ -3,6 +3,7 @@
 import math
 import statistics
 from bisect import bisect_left
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
@@ -61,6 +62,32 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
     t = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
     half = t * deviation / math.sqrt(len(values))
     return Mean(mean, deviation, mean - half, mean + half)
+
+
+def resampled(
+    score: Callable[[np.ndarray], float],
+    counts: np.ndarray,
+    samples: int = 1000,
+    draws: int = 12345,
+    groups: Sequence[str] | None = None,
+) -> np.ndarray:
+    """Scores of resampled test sets (Koehn 2004).
+
+    Args:
+        score: the score of a sum of counts, `[k]`.
+        counts: counts of each sentence, `[n, k]`, which add up.
+        samples: number of test sets.
+        draws: seed of the draws; test sets of `n` sentences have the same ones.
+        groups: one for each sentence; the sentences of a group are drawn together.
+    """
+    if groups is not None:
+        _, rows = np.unique(groups, return_inverse=True)
+        together = np.zeros((rows.max() + 1, counts.shape[1]))
+        np.add.at(together, rows, counts)
+        counts = together
+    shares = np.full(len(counts), 1 / len(counts))
+    drawn = np.random.default_rng(draws).multinomial(len(counts), shares, samples)
+    return np.array([score(sums) for sums in drawn @ counts])
 
 
 def seed_tests(

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data.model_folders import TOKENIZER
+from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.run_records import keep
 from keras_attnvariants.experiments.run_records import restore
-from keras_attnvariants.experiments.scores import make_metric
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings

@@ -4,9 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 from typing import NamedTuple
 
-# Metrics of which less is better.
-LOWER_IS_BETTER = ("TER",)
-
 
 class Measure(NamedTuple):
     """A measure, and how it is shown.

@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from functools import partial
 from statistics import fmean
 from typing import Any
 from typing import NamedTuple
@@ -20,11 +21,11 @@ from sacrebleu.metrics.base import Metric
 
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
-from keras_attnvariants.evaluation.metrics import METRICS
-from keras_attnvariants.evaluation.metrics import MOSES
-from keras_attnvariants.evaluation.metrics import moses_bleu
+from keras_attnvariants.evaluation.metrics import label
+from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.evaluation.significance import holm
 from keras_attnvariants.evaluation.significance import mean_interval
+from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.evaluation.significance import seed_tests
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
@@ -81,13 +82,9 @@ class Translations:
     @cached_property
     def resampled(self) -> dict[int, np.ndarray]:
         """Scores of resampled test sets by seed, the same sentences for all systems."""
-        count = len(next(iter(self.statistics.values())))
-        shares = np.full(count, 1 / count)
-        drawn = np.random.default_rng(self.draws).multinomial(
-            count, shares, self.samples
-        )
+        score = partial(score_of_statistics, self.metric)
         return {
-            seed: np.array([score_of_statistics(self.metric, s) for s in drawn @ found])
+            seed: resampled(score, found, self.samples, self.draws)
             for seed, found in self.statistics.items()
         }
 
@@ -132,7 +129,7 @@ def score_test_set(
         found = {}
         for system, by_seed in texts.items():
             counts = {
-                seed: sentence_statistics(metric, lines, references)
+                seed: sentence_statistics(metric, lines, [references])
                 for seed, lines in by_seed.items()
             }
             found[system] = Translations(metric, counts, settings.samples)
@@ -172,20 +169,6 @@ def score_test_set(
             Difference(system, test_set, name, **row) for system, row in rows.items()
         ]
     return summaries, differences
-
-
-def make_metric(name: str, tokenize: str, language: str) -> Metric:
-    """The metric of this name, for translations into a language."""
-    if name == MOSES:
-        return moses_bleu(language)
-    return METRICS[name](**({"tokenize": tokenize} if name == "bleu" else {}))
-
-
-def label(name: str) -> str:
-    """The name of a metric in tables, such as sacrebleu's `"chrF2"`."""
-    if name == MOSES:
-        return "BLEU, Moses tokens"
-    return str(METRICS[name]().corpus_score(["a"], [["a"]]).name)
 
 
 def sentence_tests(

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import keras_attnvariants
+from keras_attnvariants.data.tasks import monitors
+from keras_attnvariants.evaluation.metrics import label
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.result_parts import AttentionLayer
@@ -23,7 +25,6 @@ from keras_attnvariants.experiments.results import PointResult
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.results import SystemResult
 from keras_attnvariants.experiments.results import TestSet
-from keras_attnvariants.experiments.scores import label
 from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.settings import ScoreSettings
 from keras_attnvariants.experiments.settings import SystemSettings
@@ -139,7 +140,7 @@ def point(event: dict[str, Any]) -> CurvePoint:
         event["seconds"],
         values.get("loss"),
         values.get("val_loss"),
-        values.get("val_bleu"),
+        next((values[name] for name in monitors()[:-1] if name in values), None),
     )
 
 

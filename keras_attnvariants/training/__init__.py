@@ -23,7 +23,7 @@ from keras_attnvariants.training.time_limits import TimedDecay
 from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import faster_precision
-from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.training.validation import ValidationScore
 
 __all__ = [
     "DifferentProcessesError",
@@ -44,7 +44,7 @@ __all__ = [
     "TrainingConfig",
     "TrainingResult",
     "TrainingState",
-    "ValidationBLEU",
+    "ValidationScore",
     "faster_precision",
     "load_run",
     "several_devices",

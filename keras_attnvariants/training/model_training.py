@@ -96,14 +96,14 @@ def train(
         validation_data: finite dataset of such batches, for `val_loss`.
         metrics: further Keras metrics, weighted by real tokens.
         callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well, a
-            `TimeLimit` ends the run when its time is up, and `ValidationBLEU` computes
-            `val_bleu`.
+            `TimeLimit` ends the run when its time is up, and `ValidationScore` computes
+            a score such as `val_bleu`.
         resume: False refuses a folder that already has a state.
         verbose: `"auto"` for a `ProgressBar` of the whole run; any other value is that
             of `fit`, 0 for none.
 
-    The best model is that of the highest `val_bleu`; without a `ValidationBLEU`, of
-    the lowest `val_loss`; without any validation, of the lowest training loss.
+    The best model is that of the best such score; without a `ValidationScore`, of the
+    lowest `val_loss`; without any validation, of the lowest training loss.
 
     Raises:
         ValueError: an argument is wrong, or the folder holds a run with other settings.
@@ -118,7 +118,7 @@ def train(
 
         config = TrainingConfig(steps=20_000, learning_rate=NoamSchedule(512))
         train(model, tokenizer, dataset_at, "runs/first", config,
-              callbacks=[ValidationBLEU(translator.translate, sources, references)])
+              callbacks=[ValidationScore(translator.translate, sources, references)])
     """
     run_dir, limit = Path(run_dir), begun_limit(callbacks)
     bar = contextlib.nullcontext()
@@ -193,7 +193,8 @@ def train_preset(
         precision: dtype policy of the model, or `"auto"` for the faster one.
         seed: determines the weights, dropout and the order of the batches.
         bleu_sentences: number of validation sentences that are translated, greedily,
-            in each validation. With any, the best model is the one of highest BLEU.
+            in each validation. With any, the best model is the one of highest BLEU, or
+            of the best first metric of another task.
             `None` translates 200 at those validations where that keeps within 5 % of
             the time, as measured; the best model is then that of lowest loss.
         samples: number of validation sentences whose translations are shown at each

@@ -13,6 +13,7 @@ from typing import TypeGuard
 import keras
 from rich.console import Console
 
+from keras_attnvariants.data.tasks import monitors
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
@@ -27,7 +28,7 @@ from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
 
 # The metrics that a line about a validation has room for, and their decimals.
-SHOWN = {"loss": 3, "val_loss": 3, "val_bleu": 2}
+SHOWN = {"loss": 3, "val_loss": 3} | {m: 2 for m in monitors() if m != "val_loss"}
 
 
 class ProgressBar(keras.callbacks.Callback):

@@ -36,7 +36,7 @@ from keras_attnvariants.training.state import LoadedState
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
-from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.training.validation import ValidationScore
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import odd_file
 from keras_attnvariants.utils.files import replace_file
@@ -91,12 +91,12 @@ class RunFolder:
         self._stateful: dict[str, StatefulCallback] = {}
         limits = (c for c in self.given if isinstance(c, TimeLimit))
         self._limit = next(limits, None)
-        self._scores = [c for c in self.given if isinstance(c, ValidationBLEU)]
-        self._bleu = next((bleu for bleu in self._scores if bleu.share is None), None)
+        self._scores = [c for c in self.given if isinstance(c, ValidationScore)]
+        self._score = next((each for each in self._scores if each.share is None), None)
         monitor = "loss" if self.loop.validation_data is None else "val_loss"
         self._best = BestModel(
             path / BEST,
-            monitor if self._bleu is None else "val_bleu",
+            monitor if self._score is None else self._score.name,
             progress,
             self.tokenizer,
             config.patience and config.patience * config.validate_every,
@@ -156,7 +156,7 @@ class RunFolder:
         """
         best, progress = self._best, self.loop.progress
         save_model(self.loop.model, self.path / AVERAGED, self.tokenizer)
-        scores = scores | self._bleu_of_model()
+        scores = scores | self._score_of_model()
         self._log.write("averaged", scores)
         averaged = scores.get(self._best.monitor)
         value = "model" if best.best is None else f"{best.monitor} {best.best:.4g}"
@@ -252,5 +252,5 @@ class RunFolder:
         if self.request.number:
             print(f"\nStopped by a signal at step {progress.step}; saved {path}.")
 
-    def _bleu_of_model(self) -> dict[str, float]:
-        return {} if self._bleu is None else {"val_bleu": self._bleu.score()}
+    def _score_of_model(self) -> dict[str, float]:
+        return {} if self._score is None else {self._score.name: self._score.score()}

@@ -17,6 +17,8 @@ import numpy as np
 from keras_attnvariants.data.model_folders import LoadedModel
 from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.data.model_folders import save_model
+from keras_attnvariants.data.tasks import higher_is_better
+from keras_attnvariants.data.tasks import monitors
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
@@ -135,8 +137,8 @@ class BestModel(StatefulCallback):
 
     Args:
         directory: folder that `save_model` writes.
-        monitor: entry of the logs; higher is better for `val_bleu`, lower for all
-            others.
+        monitor: entry of the logs; see `higher_is_better` of
+            `keras_attnvariants.data.tasks`.
         progress: where the run stands.
         tokenizer: saved with the model, or `None`.
         patience: updates without improvement after which training ends; `None` for any
@@ -188,7 +190,7 @@ class BestModel(StatefulCallback):
     def _is_better(self, value: float) -> bool:
         if self.best is None or not math.isfinite(value):
             return math.isfinite(value)
-        is_higher = self.monitor == "val_bleu"
+        is_higher = higher_is_better(self.monitor)
         return value > self.best if is_higher else value < self.best
 
 
@@ -221,11 +223,8 @@ def better_event(log: Path) -> dict[str, Any] | None:
     if not averages:
         return None
     found = [averages[-1], *(e for e in events if e["event"] == "period")]
-    best_of: dict[str, Callable[..., dict[str, Any]]] = {
-        "val_bleu": max,
-        "val_loss": min,
-    }
-    for name, best in best_of.items():
+    for name in monitors():
+        best: Callable[..., dict[str, Any]] = max if higher_is_better(name) else min
         # A score that the average was not given has not chosen the best model.
         if name in averages[-1]:
             known = [event for event in found if event.get(name) is not None]

@@ -60,7 +60,7 @@ class TrainingConfig:
             averaged at the end.
         patience: periods without a better validation until training stops.
         bleu_tokenize: sacreBLEU's tokenizer for the validation BLEU that
-            `train_preset` adds; a `ValidationBLEU` of your own has its own.
+            `train_preset` adds; a `ValidationScore` of your own has its own.
         precision: Keras dtype policy that the model was built under, say
             `"mixed_bfloat16"`. It is checked, not set: a model's policy is fixed when
             it is built.

@@ -1,4 +1,4 @@
-"""Validations: BLEU, and translations to read."""
+"""Validations: scores of translations, and translations to read."""
 
 import functools
 import shutil
@@ -11,6 +11,7 @@ import keras
 from rich.text import Text
 
 from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.callbacks import Logs
@@ -25,14 +26,15 @@ CHUNK = 32
 Translate = Callable[[list[str]], Sequence[str]]
 
 
-class ValidationBLEU(keras.callbacks.Callback):
-    """Translates the validation texts after each period and logs `val_bleu`.
+class ValidationScore(keras.callbacks.Callback):
+    """Translates the validation texts after each period, and logs `val_bleu`.
 
-    BLEU is sacreBLEU's, from raw text to raw text, between 0 and 100.
+    The score is from raw text to raw text, sacreBLEU's by default. That of another
+    metric has its name, such as `val_rouge1`.
 
-    With a `share` it measures how long translating takes. A validation goes without
-    BLEU if the translations so far and the next ones would take more than that share of
-    the time so far, and so does one whose translations turn out to.
+    With a `share` it measures how long translating takes. A validation goes without a
+    score if the translations so far and the next ones would take more than that share
+    of the time so far, and so does one whose translations turn out to.
 
     Args:
         translate: maps a list of source texts to their translations, for example
@@ -40,10 +42,12 @@ class ValidationBLEU(keras.callbacks.Callback):
         sources: source texts.
         references: one reference translation of each.
         tokenize: sacreBLEU's tokenizer, `"13a"`, `"intl"`, `"ja-mecab"`, `"zh"`, ….
-        share: share of the time that translating may take; `None` for any. BLEU of
-            some validations only does not choose the best model of a run.
+        share: share of the time that translating may take; `None` for any. Scores of
+            some validations only do not choose the best model of a run.
+        metric: name of the metric, see `keras_attnvariants.evaluation.metrics`.
 
     Attributes:
+        name: what is logged.
         spent: seconds that translating has taken so far.
 
     Raises:
@@ -57,6 +61,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         references: Sequence[str],
         tokenize: str = "13a",
         share: float | None = None,
+        metric: str = "bleu",
     ) -> None:
         super().__init__()
         if not sources or len(sources) != len(references):
@@ -67,17 +72,18 @@ class ValidationBLEU(keras.callbacks.Callback):
         self._translate = translate
         self._sources = list(sources)
         self._references = list(references)
-        # Late: a training without BLEU does not need it.
-        from sacrebleu.metrics.bleu import BLEU
+        # Late: a training without scores does not need it.
+        from keras_attnvariants.evaluation.metrics import make_metric
 
-        self._bleu = BLEU(tokenize=tokenize)
+        self._metric = make_metric(metric, tokenize)
+        self.name = f"val_{metric}"
         self.share = share
         self._began = time.monotonic()
         self.spent = 0.0
         self._expected = 0.0  # seconds for all translations, as far as is known
 
     def score(self) -> float:
-        """BLEU of the model as it is now."""
+        """The score of the model as it is now."""
         return self._score_of(self._translate(self._sources))
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
@@ -85,9 +91,9 @@ class ValidationBLEU(keras.callbacks.Callback):
             return
         # The callbacks that follow read it there, like the metrics of Keras.
         if self.share is None:
-            logs["val_bleu"] = self.score()
+            logs[self.name] = self.score()
         elif (translations := self._affordable(self.share)) is not None:
-            logs["val_bleu"] = self._score_of(translations)
+            logs[self.name] = self._score_of(translations)
 
     def _affordable(self, share: float) -> list[str] | None:
         """The translations, if they take no longer than they may."""
@@ -106,7 +112,7 @@ class ValidationBLEU(keras.callbacks.Callback):
         return translations if len(translations) == len(self._sources) else None
 
     def _score_of(self, translations: Sequence[str]) -> float:
-        return self._bleu.corpus_score(list(translations), [self._references]).score
+        return self._metric.corpus_score(list(translations), [self._references]).score
 
 
 def show_translations(translate: Translate, pairs: Sequence[tuple[str, str]]) -> None:
@@ -147,10 +153,10 @@ def greedy_translations(
     Args:
         model, tokenizer: what translates.
         corpus: has the sentences in its split "validation".
-        bleu_sentences: number of sentences whose BLEU chooses the best model; `None`
-            for the BLEU of 200 where that costs little, which decides nothing.
+        bleu_sentences: number of sentences whose score chooses the best model; `None`
+            for the score of 200 where that costs little, which decides nothing.
         samples: number of sentences whose translations are shown.
-        tokenize: as for `ValidationBLEU`.
+        tokenize: as for `ValidationScore`.
     """
     pairs = list(zip(*corpus.read_lines("validation"), strict=True))
     count, share = bleu_sentences, None
@@ -177,8 +183,9 @@ def greedy_translations(
         many = Translator(model, tokenizer, beam_size=1, xla=False)
         translate = (many if share is None else greedy).translate
         sources, references = zip(*scored, strict=True)
-        bleu = ValidationBLEU(translate, sources, references, tokenize, share)
-        callbacks.append(bleu)
+        [metric, *_] = tasks.get(corpus.task).metrics
+        score = ValidationScore(translate, sources, references, tokenize, share, metric)
+        callbacks.append(score)
     if shown:
         show = functools.partial(show_translations, greedy.translate, shown)
         callbacks.append(

@@ -15,6 +15,8 @@ from rich.jupyter import JupyterMixin
 from rich.table import Column
 from rich.table import Table
 
+from keras_attnvariants.data.tasks import higher_is_better
+from keras_attnvariants.data.tasks import monitors
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.tuning.dimensions import PLACES
@@ -28,7 +30,9 @@ RECORD = "record.json"
 # Why a trial failed, in its folder.
 ERROR = "error.txt"
 # By objective, the validation metric and whether more of it is better.
-OBJECTIVES = {"loss": ("val_loss", False), "bleu": ("val_bleu", True)}
+OBJECTIVES = {
+    name.removeprefix("val_"): (name, higher_is_better(name)) for name in monitors()
+}
 # What a trial costs; -1 where more of it is better.
 COSTS = {"parameters": 1, "tokens_per_second": -1, "memory_mib": 1, "minutes": 1}
 # Parts of the label of an object in JSON that people need not read.
@@ -109,7 +113,7 @@ class SearchResult(JupyterMixin):
     Attributes:
         folder: folder of the search.
         records: the trials.
-        objective: `"loss"` or `"bleu"`.
+        objective: `"loss"`, or the first metric of the task such as `"bleu"`.
         budget: the budget of each trial, in words.
         failed: numbers and errors of the trials that failed.
     """

@@ -17,6 +17,7 @@ from typing import Any
 import keras
 
 from keras_attnvariants.data import Corpus
+from keras_attnvariants.data import tasks
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_settings import DifferentSettingsError
@@ -27,7 +28,6 @@ from keras_attnvariants.training.training_config import faster_precision
 from keras_attnvariants.tuning.job_processes import IncompleteError
 from keras_attnvariants.tuning.job_processes import Job
 from keras_attnvariants.tuning.job_processes import run_jobs
-from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.tuning.results import read_result
 from keras_attnvariants.tuning.space import SearchSpace
@@ -57,7 +57,8 @@ class Search:
         space: the dimensions that vary.
         folder: folder of the search; everything is written there.
         budget: the budget of each trial.
-        objective: `"loss"` or `"bleu"`, on the validation split.
+        objective: `"loss"`, or the first metric of the task of the corpus such as
+            `"bleu"`, on the validation split.
         method: `"random"` without repetition, or `"bayesian"`.
         max_trials: number of trials; `None` for all points of a space of up to 20, and
             20 of a larger one.
@@ -65,7 +66,7 @@ class Search:
         seed: determines the points.
         vocabulary_size: number of tokens in all trials; `None` for the preset's.
         subwords: options of the vocabulary; as for `train_preset`.
-        bleu_sentences: number of validation sentences for `"bleu"`.
+        bleu_sentences: number of validation sentences for other objectives.
         settings: fields of `TrainingConfig`, such as `patience`.
         precision: dtype policy, or `"auto"`; as for `train_preset`.
         continue_from: name, address or folder of the model that all trials begin with;
@@ -97,7 +98,8 @@ class Search:
 
     def __post_init__(self) -> None:
         check_choice("method", self.method, ("random", "bayesian"))
-        check_choice("objective", self.objective, OBJECTIVES)
+        [metric, *_] = tasks.get(self.corpus.task).metrics
+        check_choice("objective", self.objective, ("loss", metric))
         bayesian = ["sklearn"] * (self.method == "bayesian")
         check_extra("A search", "tune", ["keras_tuner", "tensorboard", *bayesian])
         check_optional_integer("max_trials", self.max_trials)

@@ -6,6 +6,10 @@ import pytest
 
 from keras_attnvariants.evaluation import corpus_rouge
 from keras_attnvariants.evaluation import word_error_rate
+from keras_attnvariants.evaluation.baselines import BASELINES
+from keras_attnvariants.evaluation.baselines import sentences_of
+from keras_attnvariants.evaluation.metrics import corpus_score
+from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.utils import machine
 
 SUMMARIES = ["police kill the gunman", "the cat sat", "rain"]
@@ -47,7 +51,7 @@ def test_rouge_is_the_mean_of_f1():
     for score in found:
         values = expected[score.name]
         assert score.value == pytest.approx(sum(values) / len(values))
-        assert score.signature.startswith("stem:no|rouge-score:")
+        assert "|score:mean-F1|references:best|stem:no|rouge-score:" in score.signature
 
 
 def test_stems_are_equal():
@@ -81,7 +85,7 @@ def test_bad_input(metric, monkeypatch):
     with pytest.raises(ValueError, match="must be a sequence"):
         metric("a", ["a"])
     with pytest.raises(ValueError, match="`references` must hold strings only"):
-        metric(["a"], [["a"], ["b"]])
+        metric(["a"], [["a"], [1]])
     monkeypatch.setattr(machine.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"keras_attnvariants\[scores\]"):
         metric(["a"], ["a"])
@@ -93,3 +97,62 @@ def test_bad_input(metric, monkeypatch):
 def test_references_without_words(metric, references):
     with pytest.raises(ValueError, match="must have words"):
         metric(["a"], references)
+
+
+def test_the_best_of_several_references_counts():
+    several = [["the dog ran", "rain"], ["the cat sat", None]]
+    [one, two, _] = corpus_rouge(["the cat sat", "rain"], several)
+    assert (one.value, two.value) == (100, pytest.approx(50))
+    assert one.signature.startswith("nrefs:var|")
+    assert word_error_rate(["the cat sat", "rain"], several).value == 0
+
+
+def test_errors_of_characters():
+    score = corpus_score(make_metric("cer"), ["a  bc", "", "x"], ["a bd", "yz", ""])
+    assert score.details == "1 substitutions, 2 deletions, 1 insertions, 6 characters"
+    assert score.value == pytest.approx(100 * 4 / 6)
+    assert "case:mixed|punctuation:yes|spaces:one|jiwer:" in score.signature
+
+
+@pytest.mark.parametrize("name", ["bleu", "rouge1", "wer"])
+def test_intervals_hold_the_score(name):
+    texts = [f"{word} sat on the mat" for word in "abcdefghij"]
+    references = [f"{word} sat on a mat" for word in "abcdeklmno"]
+    metric = make_metric(name)
+    score = corpus_score(metric, texts, references, samples=500)
+    low, high = score.interval
+    assert low < score.value < high
+    assert score.value == corpus_score(metric, texts, references).value
+    assert score.shown == f"{score.value:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def test_groups_are_drawn_together():
+    """Errors of one speaker are alike: their interval is wider than by utterance."""
+    texts = ["right"] * 50 + ["wrong"] * 50
+    speakers = [str(i // 10) for i in range(100)]
+    rate = [make_metric("wer"), texts, ["right"] * 100]
+    alone = corpus_score(*rate, samples=500).interval
+    together = corpus_score(*rate, samples=500, groups=speakers).interval
+    assert together[1] - together[0] > 2 * (alone[1] - alone[0])
+    with pytest.raises(ValueError, match="`groups` must hold one .* 1 for 100"):
+        corpus_score(*rate, samples=500, groups=["a"])
+
+
+def test_documents_and_summaries_of_the_baselines():
+    document = 'Rain fell. "It was J. Smith\'s coat," he said! A dry summer came.'
+    assert sentences_of(document) == [
+        "Rain fell.",
+        '"It was J. Smith\'s coat," he said!',
+        "A dry summer came.",
+    ]
+    assert sentences_of("") == [""]
+    references = [["the dry summer", "none"], ["his coat", None]]
+    documents = [document, ""]
+    assert BASELINES["lead-1"](documents, references) == ["Rain fell.", ""]
+    assert BASELINES["oracle"](documents, references) == ["A dry summer came.", ""]
+    # No other sentence has a better sum of the scores that choose it.
+    [chosen] = BASELINES["oracle"](documents[:1], [["the dry summer"]])
+    best = corpus_rouge([chosen], ["the dry summer"])
+    for sentence in sentences_of(document):
+        other = corpus_rouge([sentence], ["the dry summer"])
+        assert sum(s.value for s in other[:2]) <= sum(s.value for s in best[:2])

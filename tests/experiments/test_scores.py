@@ -30,7 +30,7 @@ def noisy(references, rate, seed):
 
 def translations(metric, texts, references, *draws):
     """Scores of runs with the seeds 0, 1, …"""
-    counts = [sentence_statistics(metric, lines, references) for lines in texts]
+    counts = [sentence_statistics(metric, lines, [references]) for lines in texts]
     return Translations(metric, dict(enumerate(counts)), *draws)
 
 

@@ -11,7 +11,7 @@ from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training import validation
-from keras_attnvariants.training.validation import ValidationBLEU
+from keras_attnvariants.training.validation import ValidationScore
 from keras_attnvariants.training.validation import greedy_translations
 from keras_attnvariants.training.validation import show_translations
 
@@ -22,7 +22,7 @@ REFERENCES = ["the cat sat on the mat today", "a dog ran over the green hill"]
 
 def test_bleu_is_sacrebleus_and_goes_into_the_logs():
     translations = ["the cat sat on the mat", "a dog ran over a green hill"]
-    callback = ValidationBLEU(lambda texts: translations, ["x", "y"], REFERENCES)
+    callback = ValidationScore(lambda texts: translations, ["x", "y"], REFERENCES)
     logs = {}
     callback.on_epoch_end(0, logs)
     expected = sacrebleu.corpus_bleu(translations, [REFERENCES]).score
@@ -31,7 +31,7 @@ def test_bleu_is_sacrebleus_and_goes_into_the_logs():
 
 def test_translate_gets_the_raw_sources():
     seen = []
-    ValidationBLEU(
+    ValidationScore(
         lambda s: seen.extend(s) or REFERENCES, ["x", "y"], REFERENCES
     ).score()
     assert seen == ["x", "y"]
@@ -40,7 +40,7 @@ def test_translate_gets_the_raw_sources():
 @pytest.mark.parametrize(("sources", "references"), [([], []), (["x"], REFERENCES)])
 def test_texts_must_be_parallel(sources, references):
     with pytest.raises(ValueError, match=r"Received: \d sources, \d references"):
-        ValidationBLEU(list, sources, references)
+        ValidationScore(list, sources, references)
 
 
 class SlowTranslator:
@@ -67,7 +67,7 @@ def affordable(monkeypatch):
         monkeypatch.setattr(validation.time, "monotonic", lambda: translate.now)
         sources = [f"{'long ' * (i % 7)} sentence number {i}" for i in range(100)]
         references = [source.upper() for source in sources]
-        callback = ValidationBLEU(translate, sources, references, share=0.05)
+        callback = ValidationScore(translate, sources, references, share=0.05)
         found = []
         for _ in range(count):
             translate.now += 100.0
@@ -101,7 +101,7 @@ def test_bleu_that_cannot_be_paid_is_given_up_at_once(affordable):
 
 def test_affordable_bleu_needs_texts():
     with pytest.raises(ValueError, match="equally many.*Received: 0 sources"):
-        ValidationBLEU(list, [], [], share=0.05)
+        ValidationScore(list, [], [], share=0.05)
 
 
 SAMPLES = [

@@ -13,7 +13,7 @@ from keras import ops
 from keras_attnvariants import Tokenizer
 from keras_attnvariants.training import NoamSchedule
 from keras_attnvariants.training import TrainingConfig
-from keras_attnvariants.training import ValidationBLEU
+from keras_attnvariants.training import ValidationScore
 from keras_attnvariants.training import train
 from keras_attnvariants.training.state import to_arrays
 
@@ -133,7 +133,7 @@ def run(
     """A whole toy run; returns the model and the result."""
     model = model or toy_model()
     if bleu:
-        scorer = ValidationBLEU(ToyTranslator(model), *validation_texts())
+        scorer = ValidationScore(ToyTranslator(model), *validation_texts())
         kwargs["callbacks"] = [scorer, *kwargs.get("callbacks", [])]
     kwargs = {"validation_data": validation_data(), "verbose": 0, **kwargs}
     config = config or toy_config()

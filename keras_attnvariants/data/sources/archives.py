@@ -46,6 +46,16 @@ class NoMemberError(FetchError):
 
 
 @contextmanager
+def told_archive(archive: Path) -> Iterator[None]:
+    """Context in which a broken archive is a `FetchError` that names it."""
+    try:
+        yield
+    except _UNREADABLE as error:
+        message = f"{archive} is not a complete archive ({error})."
+        raise FetchError(message) from error
+
+
+@contextmanager
 def open_member(archive: Path, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]:
     """Opens the member of a zip or tar archive whose path ends in `name`.
 
@@ -56,21 +66,17 @@ def open_member(archive: Path, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]
         FetchError: If the archive is broken, or packed in a way that cannot be read or
             so tightly that it cannot be text.
     """
-    with ExitStack() as stack:
-        try:
-            if not name:
-                with gzip.open(archive) as file:
-                    yield file
-                return
-            sizes, opened = _members(archive, stack)
-            found = [m for m in sizes if m == name or m.endswith(f"/{name}")]
-            if not found:
-                raise NoMemberError(f"{archive} has no file {name}.")
-            _check_size(archive, name, sizes[found[0]])
-            yield stack.enter_context(opened(found[0]))
-        except _UNREADABLE as error:
-            message = f"{archive} is not a complete archive ({error})."
-            raise FetchError(message) from error
+    with told_archive(archive), ExitStack() as stack:
+        if not name:
+            with gzip.open(archive) as file:
+                yield file
+            return
+        sizes, opened = _members(archive, stack)
+        found = [m for m in sizes if m == name or m.endswith(f"/{name}")]
+        if not found:
+            raise NoMemberError(f"{archive} has no file {name}.")
+        check_size(archive, name, sizes[found[0]])
+        yield stack.enter_context(opened(found[0]))
 
 
 def _members(
@@ -87,7 +93,8 @@ def _members(
     return sizes, lambda name: tar.extractfile(files[name])
 
 
-def _check_size(archive: Path, name: str, size: int) -> None:
+def check_size(archive: Path, name: str, size: int) -> None:
+    """Raises `FetchError` if a member is packed too tightly to be text."""
     limit = max(_ALWAYS_ALLOWED, _HIGHEST_RATIO * archive.stat().st_size)
     if size > limit:
         raise FetchError(
@@ -104,7 +111,7 @@ def read_member(archive: Path, name: str) -> bytes:
         with gzip.open(file) as unpacked:
             while block := unpacked.read(1 << 20):
                 size += len(block)
-                _check_size(archive, name, size)
+                check_size(archive, name, size)
                 content.append(block)
         return b"".join(content)
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from functools import cached_property
 
+from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.evaluation.significance import LEVEL
 from keras_attnvariants.experiments.page.english import fixed
 from keras_attnvariants.experiments.result_parts import COSTS
-from keras_attnvariants.experiments.result_parts import LOWER_IS_BETTER
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
@@ -57,7 +57,7 @@ class Ranking:
     @property
     def sign(self) -> int:
         """-1 if less is better."""
-        return -1 if self.metric in LOWER_IS_BETTER else 1
+        return 1 if higher_is_better(self.metric.lower()) else -1
 
     @cached_property
     def scores(self) -> dict[str, ScoreSummary]:

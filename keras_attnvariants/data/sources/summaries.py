@@ -1,0 +1,152 @@
+"""Corpora of summaries in the forms in which they are distributed.
+
+Gigaword is an archive with files such as `train.article.txt` and `train.title.txt`, and
+CNN-DM one with a file of each story and `@highlight` before each sentence of its
+summary. Both, and others, are JSON lines as well. Any of them may be in a folder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import tarfile
+import zipfile
+from collections.abc import Iterable
+from collections.abc import Iterator
+from contextlib import ExitStack
+from contextlib import suppress
+from pathlib import Path
+from typing import IO
+from typing import Any
+
+from keras_attnvariants.data.sources.archives import check_size
+from keras_attnvariants.data.sources.archives import told_archive
+from keras_attnvariants.data.text_files import held_out_split
+from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.lines import text_lines
+
+SIDES = ("source", "target")
+ARCHIVES = (".tar", ".tgz", ".tar.gz", ".zip")
+_NAMES = r"(?:^|[^a-z])(train|valid|validation|dev|val|test)"
+_SPLIT = re.compile(rf"{_NAMES}(?![a-z])")
+_LINES = re.compile(r"\.(?:(article|src)|(title|tgt))(\.filter)?\.txt(\.gz)?$")
+_JSON = re.compile(r"\.jsonl?(\.gz)?$")
+# In a folder, there may be other JSON, such as several references.
+_JSON_SPLIT = re.compile(rf"{_NAMES}{_JSON.pattern}")
+_STORY = re.compile(r"\.story$")
+# The keys of a document and its summary in JSON lines.
+KEYS = (("article", "highlights"), ("document", "summary"), SIDES)
+
+
+def find_summaries(path: Path) -> list[Path]:
+    """The files of a corpus that is in such a form; none if it is not."""
+    if not path.is_dir():
+        return [path] if path.name.endswith(ARCHIVES) or is_text(path.name) else []
+    return [
+        file
+        for file in sorted(path.iterdir())
+        if file.name.endswith(ARCHIVES)
+        or any(form.search(file.name) for form in (_LINES, _JSON_SPLIT, _STORY))
+    ]
+
+
+def is_text(name: str) -> bool:
+    """Whether a file of this name has documents or summaries."""
+    return any(form.search(name) for form in (_LINES, _JSON, _STORY))
+
+
+def write_summaries(inputs: Iterable[Path], into: Path) -> None:
+    """Writes `<split>.source` and `<split>.target`, a document or a summary a line.
+
+    Members of archives are read in their order, and never unpacked. Stories, and JSON
+    lines in a file that names no split, are held out by a hash.
+
+    Raises:
+        FetchError: an archive is broken.
+    """
+    with ExitStack() as stack:
+        files: dict[str, IO[str]] = {}
+        for name, stream in (each for path in inputs for each in members(path)):
+            for split, side, text in texts(name, stream):
+                place = f"{split}.{SIDES[side]}"
+                if place not in files:
+                    opened = (into / place).open("w", encoding="utf-8", newline="\n")
+                    files[place] = stack.enter_context(opened)
+                files[place].write(on_one_line(text).strip() + "\n")
+
+
+def members(path: Path) -> Iterator[tuple[str, Any]]:
+    """Names and streams of the texts in an archive, or of a file itself.
+
+    Raises:
+        FetchError: the archive is broken, or packed too tightly.
+    """
+    if not path.name.endswith(ARCHIVES):
+        with path.open("rb") as file:
+            yield path.name, file
+        return
+    with ExitStack() as stack:
+        stack.enter_context(told_archive(path))
+        if zipfile.is_zipfile(path):
+            packed = stack.enter_context(zipfile.ZipFile(path))
+            for info in packed.infolist():
+                if is_text(info.filename):
+                    check_size(path, info.filename, info.file_size)
+                    yield info.filename, packed.open(info)
+            return
+        tar = stack.enter_context(tarfile.open(path))
+        for member in tar:
+            if member.isfile() and is_text(member.name):
+                check_size(path, member.name, member.size)
+                yield member.name, tar.extractfile(member)
+
+
+def texts(name: str, stream: Any) -> Iterator[tuple[str, int, str]]:
+    """The texts of a file: their split, their side by number, and the text."""
+    base = name.rpartition("/")[2]
+    named = _SPLIT.search(base)
+    split = named[1] if named else None
+    if _STORY.search(base):
+        split = held_out_split(base)
+        for side, text in enumerate(story(stream.read().decode("utf-8", "replace"))):
+            yield split, side, text
+        return
+    lines = text_lines(gzip.open(stream) if base.endswith(".gz") else stream)
+    if form := _LINES.search(base):
+        side = int(form[1] is None)
+        yield from ((split or "train", side, line) for line in lines)
+        return
+    for line in lines:
+        pair = json_pair(line)
+        for side, text in enumerate(pair):
+            yield split or held_out_split(pair[0]), side, text
+
+
+def story(text: str) -> tuple[str, str]:
+    """The document and the summary of a story, each sentence of which ends in a point.
+
+    >>> story("Rain fell.\\n\\nIt stopped.\\n\\n@highlight\\n\\nRain fell\\n")
+    ('Rain fell. It stopped.', 'Rain fell.')
+    """
+    body, *highlights = (" ".join(part.split()) for part in text.split("@highlight"))
+    ended = [line if line[-1] in ".!?" else f"{line}." for line in highlights if line]
+    return body, " ".join(ended)
+
+
+def json_pair(line: str) -> tuple[str, str]:
+    """The document and the summary in a line of JSON; empty ones if it has none.
+
+    A document may be a list of sentences, a summary one of references, of which the
+    first counts.
+    """
+    with suppress(ValueError, IndexError):
+        row = json.loads(line)
+        for source, target in KEYS:
+            if isinstance(row, dict) and {source, target} <= row.keys():
+                document, summary = row[source], row[target]
+                if isinstance(document, list):
+                    document = " ".join(map(str, document))
+                summary = summary[0] if isinstance(summary, list) else summary
+                return str(document), str(summary)
+    return "", ""

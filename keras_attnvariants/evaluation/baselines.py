@@ -1,0 +1,57 @@
+"""Summaries without a model, which one has to beat: the first sentence, and the best.
+
+A function takes documents and their references, and returns a text for each document.
+"""
+
+import re
+from collections.abc import Callable
+from collections.abc import Sequence
+from typing import Any
+
+from keras_attnvariants.evaluation.metrics import make_metric
+
+# A full stop, a question mark or an exclamation mark, perhaps in quotation marks, where
+# the next word begins with anything but a small letter.
+_END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)[\"')\]”]*\s+(?![a-z])")
+
+
+def sentences_of(document: str) -> list[str]:
+    """The sentences of a text, at least one."""
+    found, start = [], 0
+    for end in _END.finditer(document):
+        found.append(document[start : end.end()].strip())
+        start = end.end()
+    rest = document[start:].strip()
+    return [*found, rest] if rest or not found else found
+
+
+def lead(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> list[str]:
+    """The first sentence of each document."""
+    return [sentences_of(document)[0] for document in documents]
+
+
+def oracle(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> list[str]:
+    """The sentence of each document that is nearest to its references.
+
+    It is the one of the highest ROUGE-1 and ROUGE-2, taken together; no system that
+    copies a sentence can be better.
+
+    Args:
+        documents: the texts.
+        references: sets of one reference for each document, or `None`.
+    """
+    metrics = [make_metric(name) for name in ("rouge1", "rouge2")]
+
+    def closeness(sentence: str, wanted: list[str]) -> float:
+        return sum(m.sentence_score(sentence, wanted).score for m in metrics)
+
+    found = []
+    for document, *wanted in zip(documents, *references, strict=True):
+        known = [text for text in wanted if text]
+        sentences = sentences_of(document)
+        best = max(sentences, key=lambda s: closeness(s, known)) if known else ""
+        found.append(best or sentences[0])
+    return found
+
+
+BASELINES: dict[str, Callable[..., list[str]]] = {"lead-1": lead, "oracle": oracle}

@@ -1,0 +1,170 @@
+"""ROUGE and error rates in the form of a metric of sacrebleu.
+
+So they have its signatures, several references, and counts of sentences that add up,
+from which everything else here resamples test sets.
+"""
+
+import re
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sacrebleu.metrics.base import Metric
+from sacrebleu.metrics.base import Score
+from sacrebleu.metrics.base import Signature
+
+from keras_attnvariants.utils.machine import check_extra
+from keras_attnvariants.utils.machine import installed
+
+# Labels by the names that the package rouge-score has for them.
+ROUGE = {"rouge1": "ROUGE-1", "rouge2": "ROUGE-2", "rougeL": "ROUGE-L"}
+# Labels and units of error rates, and the function of jiwer that counts the errors.
+ERROR_RATES = {
+    "wer": ("WER", "words", "process_words"),
+    "cer": ("CER", "characters", "process_characters"),
+}
+
+
+class RatioMetric(Metric):
+    """A metric in percent: the sum of the first count of sentences by that of the next.
+
+    Args:
+        label: name of the scores.
+        settings: parts of the signature.
+    """
+
+    def __init__(self, label: str, settings: Mapping[str, str | None]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.label = label
+        self.settings = settings
+
+    def get_signature(self) -> Signature:
+        """Settings, number of references, and versions; not sacrebleu's own."""
+        found = super().get_signature()
+        for name, value in {"version": None, **self.settings}.items():
+            found.update(name, value)
+        return found
+
+    def has_words(self, text: str) -> bool:
+        """Whether there is anything in a reference to be found."""
+        raise NotImplementedError
+
+    def details(self, sums: Sequence[float]) -> str:
+        """All counts, in words; nothing by default."""
+        return ""
+
+    def _cache_references(self, references: Sequence[Sequence[str]]) -> list[Any]:
+        if not any(self.has_words(text or "") for refs in references for text in refs):
+            raise ValueError("`references` must have words. Received: none")
+        return super()._cache_references(references)
+
+    def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
+        return {"references": refs}
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return sent
+
+    def _aggregate_and_compute(self, stats: Sequence[Sequence[float]]) -> Score:
+        return self._compute_score_from_stats(np.sum(stats, axis=0))
+
+    def _compute_score_from_stats(self, stats: Sequence[float]) -> Score:
+        # A sample of sentences may have no words.
+        score = Score(self.label, 100 * float(stats[0]) / max(float(stats[1]), 1e-9))
+        score._verbose = self.details(stats)
+        return score
+
+
+class Rouge(RatioMetric):
+    """ROUGE (Lin 2004) by rouge-score: the mean F1 of summaries.
+
+    Of several references, the one that a summary is nearest to counts. The package
+    knows letters without accents and digits only: it is for English.
+
+    Args:
+        kind: `"rouge1"`, `"rouge2"` or `"rougeL"`.
+        stem: whether words are stemmed with Porter's algorithm.
+
+    Raises:
+        ValueError: rouge-score is not installed.
+    """
+
+    def __init__(self, kind: str, stem: bool = True) -> None:
+        check_extra("ROUGE", "scores", ("rouge_score",))
+        from rouge_score.rouge_scorer import RougeScorer
+
+        settings = {
+            "score": "mean-F1",
+            "references": "best",
+            "stem": "yes" if stem else "no",
+            "rouge-score": installed("rouge-score"),
+        }
+        super().__init__(ROUGE[kind], settings)
+        self.kind = kind
+        self.scorer = RougeScorer([kind], use_stemmer=stem)
+
+    def has_words(self, text: str) -> bool:
+        return re.search("[a-z0-9]", text.lower()) is not None
+
+    def _compute_segment_statistics(
+        self, hypothesis: str, ref_kwargs: Mapping[str, Any]
+    ) -> list[float]:
+        found = (self.scorer.score(r, hypothesis) for r in ref_kwargs["references"])
+        return [max(scores[self.kind].fmeasure for scores in found), 1.0]
+
+
+class ErrorRate(RatioMetric):
+    """The rate of errors of words or characters, `(S + D + I) / N`, by jiwer.
+
+    Words are what spaces separate; several spaces are one. Case and punctuation count.
+    Of several references, the one with the fewest errors counts.
+
+    Args:
+        kind: `"wer"` or `"cer"`.
+
+    Raises:
+        ValueError: jiwer is not installed.
+    """
+
+    def __init__(self, kind: str) -> None:
+        label, self.unit, function = ERROR_RATES[kind]
+        check_extra("An error rate", "scores", ("jiwer",))
+        import jiwer
+
+        self.count = getattr(jiwer, function)
+        settings = {
+            "case": "mixed",
+            "punctuation": "yes",
+            "spaces": "one",
+            "jiwer": installed("jiwer"),
+        }
+        super().__init__(label, settings)
+
+    def has_words(self, text: str) -> bool:
+        return bool(text.split())
+
+    def details(self, sums: Sequence[float]) -> str:
+        _, units, *errors = map(round, sums)
+        names = ("substitutions", "deletions", "insertions")
+        parts = [f"{n} {name}" for n, name in zip(errors, names, strict=True)]
+        return f"{', '.join(parts)}, {units} {self.unit}"
+
+    def _preprocess_segment(self, sent: str) -> str:
+        return " ".join(sent.split())
+
+    def _compute_segment_statistics(
+        self, hypothesis: str, ref_kwargs: Mapping[str, Any]
+    ) -> list[float]:
+        return min(self._counts(hypothesis, r) for r in ref_kwargs["references"])
+
+    def _counts(self, hypothesis: str, reference: str) -> list[float]:
+        """Errors, units of the reference, and errors by kind."""
+        if not reference:
+            # To jiwer, there is no such reference.
+            words = self.unit == "words"
+            inserted = len(hypothesis.split() if words else hypothesis)
+            return [inserted, 0, 0, 0, inserted]
+        found = self.count(reference, hypothesis)
+        kinds = [found.substitutions, found.deletions, found.insertions]
+        units = found.hits + found.substitutions + found.deletions
+        return [sum(kinds), units, *kinds]
