@@ -52,11 +52,15 @@ class GraphOptions(SearchOptions):
         "Translations that the signature nbest returns; default: the beam size.", min=1
     )
     max_batch: int = option("Sentences in a request; more are refused.", 64, min=1)
-    max_characters: int = option(
-        "Characters of a text; the rest is cut off and reported.", 4096, min=1
+    max_characters: int | None = option(
+        "Characters of a text; the rest is cut off and reported. Default: 4096, of "
+        "documents 16384.",
+        min=1,
     )
     max_tokens: int | None = option(
-        "Subwords of a text, likewise; default: 256, or the model's limit.", min=1
+        "Subwords of a text, likewise; default: 256, of documents 1024, or the model's "
+        "limit.",
+        min=1,
     )
     shortlist: Path | None = option(
         "File of kav.data.Shortlist: which tokens translations may have, by those of "

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.alignments import write_token_links
 from keras_attnvariants.data.batching import BatchPlan
 from keras_attnvariants.data.batching import BatchShape
@@ -43,9 +44,10 @@ class TokenizedCorpus:
             `AudioTokenizer`.
         folder: Where the token files go; default beside the cleaned corpus. They
             are reused if corpus and tokenizer are the same.
-        max_length: Longest source or target in positions (a target has its EOS).
-            Longer pairs, and pairs with an empty side, are in no batch, which
-            `plan(…).num_skipped` counts.
+        max_length: Longest source or target in positions (a target has its EOS); by
+            default that of the task. Longer pairs, and pairs with an empty side, are in
+            no batch, which `plan(…).num_skipped` counts. If the task says so, longer
+            sources are cut instead.
         max_shapes: Most batch shapes. XLA compiles one program for each; fewer
             shapes compile sooner and pad more.
 
@@ -69,13 +71,14 @@ class TokenizedCorpus:
         corpus: Corpus,
         tokenizer: Tokenizer,
         folder: os.PathLike[str] | str | None = None,
-        max_length: int = 256,
+        max_length: int | None = None,
         max_shapes: int = 32,
     ) -> None:
         self.corpus = corpus
         self.tokenizer = tokenizer
         self.folder = Path(folder) if folder else corpus.folder / "tokens"
-        self.max_length = max_length
+        self.task = tasks.get(corpus.task)
+        self.max_length = max_length or self.task.max_length
         self.max_shapes = max_shapes
         self._splits: dict[str, tuple[TokenFile, TokenFile]] = {}
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
@@ -137,6 +140,10 @@ class TokenizedCorpus:
             source_lengths = whole + (rest > 0)
             # BOS y and y EOS; an empty target stays empty and is skipped.
             target_lengths += target_lengths > 0
+            if self.task.cuts_sources:
+                limits = [shape.source_length for shape in shapes or ()]
+                limit = max(limits, default=self.max_length)
+                source_lengths = np.minimum(source_lengths, limit)
             self._plans[key] = BatchPlan(
                 source_lengths,
                 target_lengths,
@@ -254,7 +261,8 @@ def _pairs(
     labels = np.zeros((shape.rows, shape.target_length), np.int32)
     for ids, file in ((source_ids, source), (labels, target)):
         rows, places, tokens = file.entries(lines)
-        ids[rows, places] = tokens
+        fits = places < ids.shape[1]
+        ids[rows[fits], places[fits]] = tokens[fits]
     target_ids = np.roll(labels, 1, axis=1)
     rows = np.arange(len(lines))
     target_ids[rows, 0] = BOS_ID

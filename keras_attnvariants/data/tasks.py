@@ -61,6 +61,8 @@ class Task:
             that a user names.
         reads_text: whether sources are texts, of which subwords are learned.
         max_characters: longest line of a source or target.
+        max_length: longest source or target in training, in positions.
+        cuts_sources: whether longer sources are cut in training, not left out.
         baselines: names of what needs no model and is scored beside those, see
             `keras_attnvariants.evaluation.baselines`.
         tokenizer: the tokenizer of both sides, from subwords. What it returned is
@@ -75,6 +77,8 @@ class Task:
     languages: tuple[str, str] | None = None
     reads_text: bool = True
     max_characters: int = 2000
+    max_length: int = 256
+    cuts_sources: bool = False
     baselines: tuple[str, ...] = ()
     tokenizer: Callable[[Any], Any] = no_tokenizer
     conversion: Callable[[Path], Conversion | None] = no_conversion
@@ -122,6 +126,8 @@ TASKS = {
             metrics=("rouge1", "rouge2", "rougeL"),
             languages=("source", "target"),
             max_characters=100_000,
+            max_length=1024,
+            cuts_sources=True,
             baselines=("lead-1", "oracle"),
             conversion=summaries,
         ),

@@ -84,7 +84,7 @@ class Translator(TextTasks):
         max_length: int | None = None,
         block_unknown: bool = False,
         batch_sizes: Sequence[int] = (1, 8, 32),
-        source_lengths: Sequence[int] = (16, 32, 64, 128, 256),
+        source_lengths: Sequence[int] = (16, 32, 64, 128, 256, 512, 1024),
         xla: bool | None = None,
         no_repeat_ngram: int | None = None,
     ) -> None:

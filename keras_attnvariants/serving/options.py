@@ -6,6 +6,7 @@ from typing import Self
 from typing import TypedDict
 from typing import Unpack
 
+from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -14,8 +15,8 @@ from keras_attnvariants.utils.checks import check_optional_integer
 # costs little more than its longest source needs.
 _BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192)
 
-# Tokens of a source or target, unless the model accepts less.
-_MAX_TOKENS = 256
+# Characters of a text, and those for each token of longer ones.
+_CHARACTERS, _OF_TOKEN = 4096, 16
 
 
 class ExportOptions(TypedDict, total=False):
@@ -26,9 +27,11 @@ class ExportOptions(TypedDict, total=False):
             model's `search_settings`.
         n_best: translations that `nbest` returns; by default `beam_size`.
         max_batch: sentences in a request, at most; by default 64.
-        max_characters: characters of a text that are read; by default 4096.
-        max_tokens: tokens of a source or target that are read; by default 256, or
-            what the model accepts if that is less.
+        max_characters: characters of a text that are read; by default 4096, or 16 for
+            each of the tokens that are read by default if these are more.
+        max_tokens: tokens of a source or target that are read; by default those of the
+            task, 256 for translation and 1024 for summaries, or what the model accepts
+            if that is less.
         shortlist_width: number of tokens that each sentence has of a shortlist; by
             default one in 16 tokens of the vocabulary, but at least 500.
     """
@@ -37,7 +40,7 @@ class ExportOptions(TypedDict, total=False):
     length_penalty: float | None
     n_best: int | None
     max_batch: int
-    max_characters: int
+    max_characters: int | None
     max_tokens: int | None
     shortlist_width: int | None
 
@@ -54,8 +57,8 @@ class Options:
     length_penalty: float
     n_best: int
     max_batch: int = 64
-    max_characters: int = 4096
-    max_tokens: int = _MAX_TOKENS
+    max_characters: int = _CHARACTERS
+    max_tokens: int = 256
     shortlist_width: int | None = None
 
     @classmethod
@@ -83,7 +86,9 @@ class Options:
         names = values.keys() & {"beam_size", "length_penalty"}
         search = SearchSettings.of(model, **{name: values.pop(name) for name in names})
         values.setdefault("n_best", search.beam_size)
-        values.setdefault("max_tokens", min(_MAX_TOKENS, model.max_length))
+        longest = min(task_of(model).max_length, model.max_length)
+        values.setdefault("max_tokens", longest)
+        values.setdefault("max_characters", max(_CHARACTERS, _OF_TOKEN * longest))
         options = cls(search.beam_size, search.length_penalty, **values)
         for name in ("n_best", "max_batch", "max_characters", "max_tokens"):
             check_integer(name, getattr(options, name))

@@ -304,7 +304,9 @@ def built(
         may_shrink = vocabulary_size is None
         tokenizer = run_tokenizer(run_dir, saved, corpus, size, subwords, may_shrink)
     tokenizer = tasks.get(corpus.task).tokenizer(tokenizer)
-    tokens = TokenizedCorpus(corpus, tokenizer)
+    longest = {**preset.config, **sizes}.get("max_length", 512)
+    limit = min(longest, tasks.get(corpus.task).max_length)
+    tokens = TokenizedCorpus(corpus, tokenizer, max_length=limit)
     chosen = [*given, *(["batch_tokens"] if positions else [])]
     config = on_corpus(config, preset, tokens, chosen)
     if "length_ratio" in preset.options:
