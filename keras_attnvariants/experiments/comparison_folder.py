@@ -71,7 +71,9 @@ class ComparisonFolder:
 
     def _load(self, data: str) -> Corpus:
         c = self.settings.corpus
-        return load_corpus(data, c.source, c.target, max_invalid=c.max_invalid)
+        return load_corpus(
+            data, c.source, c.target, max_invalid=c.max_invalid, task=c.task
+        )
 
     def corpus_of(self, test: TestSettings) -> Corpus:
         """The corpus that a test set is a split of."""

@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.analysis import ANALYSES
-from keras_attnvariants.evaluation.metrics import METRICS
-from keras_attnvariants.evaluation.metrics import MOSES
+from keras_attnvariants.data import tasks
+from keras_attnvariants.evaluation.metrics import NAMES
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.experiments.checked_tables import check_keys
 from keras_attnvariants.experiments.checked_tables import check_names
@@ -83,8 +83,9 @@ class CorpusSettings:
     """The data that all systems are trained on."""
 
     data: str = key(text)
-    source: str = key(text)
-    target: str = key(text)
+    source: str = key(text, "")
+    target: str = key(text, "")
+    task: str = key(one_of(tuple(tasks.TASKS)), tasks.DEFAULT)
     max_invalid: float = key(check_share, 0.01)
 
 
@@ -149,7 +150,7 @@ class DecodingSettings:
 class ScoreSettings:
     """Metrics and tests."""
 
-    metrics: tuple[str, ...] = key(each(one_of((*METRICS, MOSES))), tuple(METRICS))
+    metrics: tuple[str, ...] = key(each(one_of(NAMES)), ())
     tokenize: str = key(tokenizer, "13a")
     samples: int = key(check_integer, 1000)
     confidence: float = key(confidence, 0.95)
@@ -301,4 +302,12 @@ def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
     for name in analyses.names:
         if (needed := NEEDS.get(name)) and getattr(analyses, needed) is None:
             raise ValueError(f"`analyses.{needed}` is missing: {name!r} needs it.")
-    return replace(top, systems=systems, analyses=analyses)
+    task = tasks.get(top.corpus.task)
+    source, target = task.sides(top.corpus.source, top.corpus.target)
+    return replace(
+        top,
+        corpus=replace(top.corpus, source=source, target=target),
+        scores=replace(top.scores, metrics=top.scores.metrics or task.metrics),
+        systems=systems,
+        analyses=analyses,
+    )

@@ -11,7 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import keras_attnvariants
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.tasks import monitors
+from keras_attnvariants.evaluation.baselines import BASELINES
 from keras_attnvariants.evaluation.metrics import label
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
@@ -71,7 +73,10 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
             )
             for test in s.test_sets
         ),
-        systems=tuple(describe(folder, *pair) for pair in found),
+        systems=(
+            *(describe(folder, *pair) for pair in found),
+            *(SystemResult(name, "", 0) for name in tasks.get(s.corpus.task).baselines),
+        ),
         runs=tuple(
             replace(record.result, curve=tuple(map(point, read_log(run.path / LOG))))
             for run in done
@@ -109,8 +114,10 @@ def score_translations(
     texts: dict[str, dict[int, list[str]]] = {}
     for run in done:
         texts.setdefault(run.system.name, {})[run.seed] = run.translations(test)
-    _, references = folder.pairs(test)
+    sources, references = folder.pairs(test)
     s = folder.settings
+    for name in tasks.get(s.corpus.task).baselines:
+        texts[name] = {0: BASELINES[name](sources, [references])}
     return score_test_set(
         test.name, texts, references, s.corpus.target, s.baseline, settings
     )
