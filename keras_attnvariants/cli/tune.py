@@ -204,7 +204,7 @@ class TrialOptions:
     method: Literal["random", "bayesian"] = option(
         "Choice of the points of a space.", "random"
     )
-    objective: str = option(
+    objective: Literal["loss", "bleu", "rouge1", "wer"] = option(
         "Score of a trial, on the validation split: loss, or bleu, of summaries "
         "rouge1, of speech wer.",
         "loss",

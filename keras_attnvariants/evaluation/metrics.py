@@ -54,7 +54,7 @@ class Score:
             for its metrics.
         details: for BLEU the four precisions, brevity penalty and lengths, for error
             rates the numbers of errors and words.
-        interval: of 95 % of resampled test sets, if it was asked for.
+        interval: bounds of 95 % of resampled test sets, if it was asked for.
     """
 
     name: str

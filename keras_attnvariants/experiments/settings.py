@@ -303,6 +303,9 @@ def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
         if (needed := NEEDS.get(name)) and getattr(analyses, needed) is None:
             raise ValueError(f"`analyses.{needed}` is missing: {name!r} needs it.")
     task = tasks.get(top.corpus.task)
+    for side in ("source", "target"):
+        if task.languages is None and not getattr(top.corpus, side):
+            raise ValueError(f"`corpus.{side}` is missing.")
     source, target = task.sides(top.corpus.source, top.corpus.target)
     return replace(
         top,

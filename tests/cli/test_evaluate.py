@@ -120,3 +120,34 @@ def test_without_matplotlib(kav, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = kav("attention", "a", "--model", ".")
     check_error(result, "matplotlib, not installed here", "pip install")
+
+
+def test_summaries_beside_their_baselines(kav, corpus, run_folder, tmp_path):
+    references, speakers = tmp_path / "references.json", tmp_path / "speakers"
+    references.write_text('["v", "w x"]\n["v w"]\n["x"]\n')
+    speakers.write_text("a\na\nb\n")
+    options = ("--model", run_folder, "--sentences", 3, "--task", "summarisation")
+    more = ("--references", references, "--groups", speakers, "--samples", 20)
+    output = stdout(kav("evaluate", *corpus, *options, *more, "--beam-size", 1))
+    heads = [line for line in output.splitlines() if not line.startswith(" ")]
+    names = ["lead-1", "oracle", str(run_folder)]
+    assert heads == [f"{name} on 3 sentences of test:" for name in names]
+    scores = [line.split() for line in output.splitlines() if line.startswith(" ")]
+    assert [row[0] for row in scores] == 3 * ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
+    assert all(row[2][0] == "[" and "nrefs:var|" in row[-1] for row in scores)
+
+
+@pytest.mark.parametrize(
+    ("text", "phrase"),
+    [
+        ('["a"]\n', "1 lines for 2 sentences"),
+        ('["a"]\nnone\n', "Line 2 of --references"),
+        ('["a"]\n[]\n', "Line 2 of --references"),
+        ('[1]\n["a"]\n', "Line 1 of --references"),
+    ],
+)
+def test_wrong_references(kav, corpus, run_folder, tmp_path, text, phrase):
+    path = tmp_path / "references.json"
+    path.write_text(text)
+    options = ("--model", run_folder, "--sentences", 2, "--references", path)
+    check_error(kav("evaluate", *corpus, *options), phrase)

@@ -79,7 +79,7 @@ CALLS = {
         (f"{OFFSETS} --updates 5 --method grid", "--method"),
         (f"{OFFSETS} --updates 5 --objective chrf", "--objective"),
         (f"{OFFSETS} --updates 5 --batch-tokens 0", "--batch-tokens"),
-        (f"{OFFSETS} --updates 5 --bleu-sentences 9", "needs --objective bleu"),
+        (f"{OFFSETS} --updates 5 --bleu-sentences 9", "needs another --objective"),
         (f"{OFFSETS} --updates 5 --distance 2", "need --from-locality"),
         (f"{OFFSETS} --updates 5 --nearness 0", "need --from-locality"),
     ],

@@ -81,3 +81,43 @@ def test_corpora_of_a_task_need_no_languages(tmp_path):
     )
     assert short.task == "translation"
     assert short.read_lines("train") == (["one"], ["two"])
+
+
+def test_long_documents_are_cut_in_training(tmp_path):
+    folder = tmp_path / "papers"
+    folder.mkdir()
+    documents = ["a b c d e f g h", "a b", ""]
+    (folder / "train.source").write_text("".join(f"{d}\n" for d in documents))
+    (folder / "train.target").write_text("a\na b c\nb\n")
+    tokenizer = kav.Tokenizer.train(["a b c d e f g h"] * 20, 13)
+    planned = {}
+    for task in ("summarisation", "translation"):
+        corpus = kav.data.load_corpus(
+            folder, "source", "target", cache_dir=tmp_path / task, task=task
+        )
+        # The empty document is left out, and the longer summary is not.
+        assert corpus.reports["train"].problems == {"empty": 1}
+        tokens = kav.data.TokenizedCorpus(corpus, tokenizer, max_length=9)
+        planned[task] = tokens.plan("train", 40).num_skipped
+        if task == "summarisation":
+            rows = [
+                row
+                for inputs, _, _ in tokens.training_dataset(40).take(
+                    tokens.num_batches(40)
+                )
+                for row in inputs["source_ids"].numpy()
+                if row.any()
+            ]
+            cut = tokenizer.encode(documents[:1])[0][:9]
+            assert cut in [row.tolist() for row in rows]
+    assert planned == {"summarisation": 0, "translation": 1}
+
+
+def test_long_and_empty_documents_have_summaries():
+    tokenizer = kav.Tokenizer.train(["a b c d e f g h"] * 20, 13)
+    model = small_model(task="summarisation", max_length=16)
+    translator = kav.Translator(model, tokenizer, xla=False, max_length=4)
+    with pytest.warns(UserWarning, match="more than 16 tokens"):
+        [none, cut, start] = translator(["", "a b " * 20, "a b " * 4])
+    assert none == "" and cut == start
+    assert translator.num_truncated == 1
