@@ -95,7 +95,7 @@ def test_the_pages_have_calls():
 @pytest.mark.parametrize(
     "line",
     [
-        "kav evaluate --model runs/first --data d --source de",
+        "kav evaluate --model runs/first --source de",
         "kav translate --modell runs/first 'A sentence.'",
         "kav trane --data d",
         "kav train … --coordinates host:1",
