@@ -26,6 +26,7 @@ app = program(
     evaluate.compare,
     evaluate.evaluate,
     translate.translate,
+    translate.transcribe,
     export.shortlist,
     export.export,
     foreign.import_,

@@ -85,6 +85,45 @@ def translate(
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
+    write_lines(texts, systems, files, search, no_repeat_ngram, sampling, imports)
+
+
+@command
+def transcribe(
+    *,
+    recordings: list[str] | None = argument(
+        "Recordings, such as WAV or FLAC files; without any, the path of one per line "
+        "of standard input.",
+        None,
+    ),
+    systems: SystemOptions,
+    files: FileOptions,
+    search: SearchOptions,
+    imports: list[str] | None = IMPORTS,
+) -> None:
+    """Write down what is said in recordings: one line for each.
+
+    [bold]Example:[/bold] kav transcribe --model runs/digits question.wav
+    """
+    # Options that are not offered are as if they were not given.
+    drawn = SamplingOptions(sample=False, temperature=1.0, top_k=0, top_p=1.0, seed=0)
+    write_lines(recordings, systems, files, search, None, drawn, imports)
+
+
+def write_lines(
+    texts: list[str] | None,
+    systems: SystemOptions,
+    files: FileOptions,
+    search: SearchOptions,
+    no_repeat_ngram: int | None,
+    sampling: SamplingOptions,
+    imports: list[str] | None,
+) -> None:
+    """Writes what a system makes of each text or recording; see `translate`.
+
+    Raises:
+        ValueError: options exclude each other, or there is not one system.
+    """
     if systems.count != 1:
         raise ValueError("Give one of --model, --saved-model and --server.")
     if systems.model is None and (given(search) or imports):

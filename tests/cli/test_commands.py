@@ -157,6 +157,7 @@ COMMANDS = (
     "train",
     "evaluate",
     "translate",
+    "transcribe",
     "export",
     "serve",
     "demo",

@@ -1,0 +1,66 @@
+"""`kav transcribe`: recordings in, texts out."""
+
+import pytest
+
+import keras_attnvariants as kav_package
+from keras_attnvariants.data import Tokenizer
+from tests.data import recordings
+from tests.data.recordings import tone
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    subwords = Tokenizer.train(recordings.TEXTS * 3, 24, may_shrink=True)
+    attention = kav_package.DotProductAttention(num_heads=2)
+    built = kav_package.Transformer(
+        subwords.vocabulary_size,
+        1,
+        16,
+        32,
+        attention,
+        attention,
+        attention,
+        max_length=64,
+        source_embedding=kav_package.SpeechFrontEnd(16),
+        task="speech",
+    )
+    folder = tmp_path_factory.mktemp("speech") / "model"
+    return kav_package.save_model(built, folder, subwords)
+
+
+def test_transcripts_are_those_of_python(kav, model, tmp_path):
+    paths = [
+        str(recordings.write(tmp_path / name, tone(seconds, rate), rate))
+        for name, seconds, rate in [("a.wav", 0.5, 16_000), ("b.flac", 1.0, 44_100)]
+    ]
+    paths.append(str(recordings.write(tmp_path / "empty.wav", tone()[:0])))
+    loaded = kav_package.load_model(model)
+    expected = kav_package.Translator(*loaded, xla=False).translate(paths)
+    assert expected[2] == ""
+    result = kav("transcribe", "--model", model, *paths)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == "".join(f"{line}\n" for line in expected)
+    (tmp_path / "list").write_text("".join(f"{path}\n" for path in paths))
+    again = kav("transcribe", "--model", model, "--input", tmp_path / "list")
+    assert again.stdout == result.stdout
+
+
+def test_a_recording_that_is_too_long_is_cut_with_a_warning(model, tmp_path):
+    path = str(recordings.write(tmp_path / "long.wav", tone(3600, volume=0.1)))
+    translator = kav_package.Translator(
+        *kav_package.load_model(model), source_lengths=[64], xla=False
+    )
+    with pytest.warns(UserWarning, match="truncated"):
+        [cut] = translator.translate([path])
+    assert translator.num_truncated == 1
+    [start] = translator.translate(
+        [str(recordings.write(tmp_path / "start.wav", tone(64 * 0.04, volume=0.1)))]
+    )
+    assert cut == start
+
+
+def test_a_text_in_the_place_of_a_recording(kav, model, tmp_path):
+    (tmp_path / "a.wav").write_text("Good morning.\n" * 50)
+    result = kav("transcribe", "--model", model, tmp_path / "a.wav")
+    assert result.exit_code == 2
+    assert "Error: This is no recording such as WAV or FLAC" in result.stderr
