@@ -128,6 +128,7 @@ def export(
         TypeError: `shortlist` is given with an ensemble.
         FolderInUseError: another export into `path` is at work.
     """
+    check_reads_texts(model, "SavedModels")
     chosen = Options.of(model, shortlist is not None, **options)
     if tokenizer is not None:
         check_pieces(tokenizer, model.source_vocabulary_size)
@@ -145,6 +146,15 @@ def export(
             with new_folder(folder, replace=False) as draft:
                 write_version(draft.path, builder, wanted, tokenizer)
     return folder
+
+
+def check_reads_texts(model: keras.Model, form: str) -> None:
+    """Raises `ValueError` for a model of recordings, which a form of export lacks."""
+    if getattr(model, "source_stride", 1) > 1:
+        raise ValueError(
+            f"{form} are written of models that read texts: `kav transcribe --model` "
+            f"runs one that reads recordings. Received: {model.name}"
+        )
 
 
 def check_pieces(tokenizer: Tokenizer, embeddings: int) -> None:

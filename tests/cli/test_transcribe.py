@@ -64,3 +64,12 @@ def test_a_text_in_the_place_of_a_recording(kav, model, tmp_path):
     result = kav("transcribe", "--model", model, tmp_path / "a.wav")
     assert result.exit_code == 2
     assert "Error: This is no recording such as WAV or FLAC" in result.stderr
+
+
+@pytest.mark.parametrize("format", ["saved-model", "onnx", "ctranslate2"])
+def test_exports_are_refused_in_a_line(kav, model, tmp_path, format):
+    output = tmp_path / "exported"
+    result = kav("export", "--model", model, "--output", output, "--format", format)
+    assert result.exit_code == 2
+    assert "Error:" in result.stderr and "models that read texts" in result.stderr
+    assert not output.exists()

@@ -14,6 +14,7 @@ from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
+from keras_attnvariants.serving.exporting import check_reads_texts
 from keras_attnvariants.serving.formats import write_tokenizers
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.folders import check_new
@@ -59,6 +60,7 @@ def export_ctranslate2(
     path = check_new(path)
     check_extra("This export", "ctranslate2", ("ctranslate2",))
     check_choice("quantization", quantization, QUANTIZATIONS)
+    check_reads_texts(model, "CTranslate2 folders")
     check_form(model)
     from keras_attnvariants.serving.formats.ctranslate2_spec import ACTIVATIONS
     from keras_attnvariants.serving.formats.ctranslate2_spec import TransformerWeights

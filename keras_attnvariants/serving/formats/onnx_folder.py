@@ -9,6 +9,7 @@ from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving.exporting import check_pieces
+from keras_attnvariants.serving.exporting import check_reads_texts
 from keras_attnvariants.serving.formats import write_tokenizers
 from keras_attnvariants.serving.formats.steps import StepFunctions
 from keras_attnvariants.serving.formats.steps import float_model
@@ -54,6 +55,7 @@ def export_onnx(
         FileExistsError: the folder exists.
     """
     path = check_new(path)
+    check_reads_texts(model, "ONNX folders")
     check_pieces(tokenizer, model.source_vocabulary_size)
     check_pieces(tokenizer.target, model.vocabulary_size)
     check_extra("This export", "onnx", ("onnx", "tf2onnx"))
