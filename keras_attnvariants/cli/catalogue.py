@@ -299,13 +299,16 @@ class CorporaOptions(ReadingOptions):
             self.source_tag or (),
         )
 
-    def show_next(self, run: Path) -> None:
-        """Prints the commands that score a run and translate with it."""
+    def show_next(self, run: Path, task: str) -> None:
+        """Prints the commands that score the run of a task, and use its model."""
+        from keras_attnvariants.data import tasks
+
         sides = {"--source": self.source, "--target": self.target}
         languages = [word for k, v in sides.items() if v for word in (k, v[0])]
         tag = self.source_tag[0] if self.source_tag else ""
         tags = ["--source-tag", tag] if tag else []
         model = ["--model", str(run)]
         score = ["kav", "evaluate", *model, "--data", self.data[0], *languages, *tags]
-        use = ["kav", "translate", *model, *tags, "A sentence."]
+        command, example = tasks.get(task).use
+        use = ["kav", command, *model, *tags, example]
         typer.echo(f"Next: {shlex.join(score)}\n      {shlex.join(use)}")

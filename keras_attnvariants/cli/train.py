@@ -118,7 +118,7 @@ def train(
             samples=run.samples,
             callbacks=callbacks,
         )
-        corpora.show_next(run.run)
+        corpora.show_next(run.run, corpus.task)
 
 
 @contextlib.contextmanager

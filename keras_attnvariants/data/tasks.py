@@ -63,6 +63,7 @@ class Task:
         max_characters: longest line of a source or target.
         max_length: longest source or target in training, in positions.
         cuts_sources: whether longer sources are cut in training, not left out.
+        use: the command that uses a model, and an example of a source.
         baselines: names of what needs no model and is scored beside those, see
             `keras_attnvariants.evaluation.baselines`.
         tokenizer: the tokenizer of both sides, from subwords. What it returned is
@@ -79,6 +80,7 @@ class Task:
     max_characters: int = 2000
     max_length: int = 256
     cuts_sources: bool = False
+    use: tuple[str, str] = ("translate", "A sentence.")
     baselines: tuple[str, ...] = ()
     tokenizer: Callable[[Any], Any] = no_tokenizer
     conversion: Callable[[Path], Conversion | None] = no_conversion
@@ -137,6 +139,8 @@ TASKS = {
             metrics=("wer", "cer"),
             languages=("audio", "text"),
             reads_text=False,
+            max_length=1024,
+            use=("transcribe", "FILE.wav"),
             tokenizer=audio_tokenizer,
             conversion=audio_conversion,
         ),

@@ -168,13 +168,15 @@ def greedy_translations(
     shown = pairs[:: -(-len(pairs) // samples)] if samples else []
     bounded = shown if share is None else scored + shown
     ids = tokenizer.encode([source for source, _ in bounded])
+    longest = max(map(len, ids), default=1)
+    positions = -(-longest // getattr(tokenizer, "source_stride", 1))
     # One shape of batches for all, compiled once.
     greedy = Translator(
         model,
         tokenizer,
         beam_size=1,
         batch_sizes=(max(1, samples) if share is None else CHUNK,),
-        source_lengths=(min(max(map(len, ids), default=1), model.max_length),),
+        source_lengths=(min(positions, model.max_length),),
         xla=False,
     )
     callbacks: list[keras.callbacks.Callback] = []

@@ -73,3 +73,14 @@ def test_exports_are_refused_in_a_line(kav, model, tmp_path, format):
     assert result.exit_code == 2
     assert "Error:" in result.stderr and "models that read texts" in result.stderr
     assert not output.exists()
+
+
+def test_training_tells_how_to_transcribe(kav, tmp_path):
+    data, run = recordings.corpus(tmp_path / "data", count=8), tmp_path / "run"
+    tiny = ("--width", 8, "--layers", 1, "--heads", 2, "--feed-forward", 16)
+    quick = ("--steps", 1, "--precision", "float32", "--bleu-sentences", 4)
+    where = ("--task", "speech", "--data", data, "--run", run)
+    result = kav("train", *where, *tiny, *quick, "--vocabulary-size", 23)
+    assert result.exit_code == 0, result.output
+    assert f"kav transcribe --model {run} FILE.wav" in result.stdout
+    assert "val_wer" in (run / "log.jsonl").read_text()
