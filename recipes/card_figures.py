@@ -105,7 +105,7 @@ def paired_scores(
     """The scores of the packed model and of the same in float32, by sacreBLEU."""
     test = PairedTest(
         [("float32", float32), ("packed", packed)],
-        {name: metric() for name, metric in METRICS.items()},
+        {name: METRICS[name]() for name in ("bleu", "chrf", "ter")},
         [references],
         test_type="bs",
     )

@@ -315,7 +315,9 @@ def built(
     if tokenizer.target is not tokenizer:
         sizes = {"source_vocabulary_size": tokenizer.vocabulary_size, **sizes}
     size = tokenizer.target.vocabulary_size
-    model = preset.build(size, dtype=config.precision, task=corpus.task, **sizes)
+    # A model may go on with another task than its own.
+    sizes = {**sizes, "task": corpus.task}
+    model = preset.build(size, dtype=config.precision, **sizes)
     if fine_tuning is not None:
         taken = fine_tuning.start(model)
         if not saved:

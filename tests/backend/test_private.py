@@ -183,7 +183,7 @@ def test_weights_in_memory_are_those_that_keras_writes(tmp_path):
 def test_counts_of_sentences_add_up_to_the_score_of_a_corpus(metric):
     hypotheses = ["the cat sat on a mat", "dogs ran", "it was red"]
     references = ["the cat sat on the mat", "the dogs ran far", "it was blue"]
-    counts = sentence_statistics(metric, hypotheses, references)
+    counts = sentence_statistics(metric, hypotheses, [references])
     assert len(counts) == 3
     for chosen in ([0, 1, 2], [0, 0, 2]):
         expected = metric.corpus_score(
