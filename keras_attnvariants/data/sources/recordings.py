@@ -13,8 +13,8 @@
 from __future__ import annotations
 
 import csv
+import re
 import tarfile
-import zlib
 from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -24,6 +24,8 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 
+from keras_attnvariants.data.sources.archives import check_size
+from keras_attnvariants.data.sources.archives import told_archive
 from keras_attnvariants.data.tasks import Conversion
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import read_text_lines
@@ -78,7 +80,7 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
     """Path, text and split of each row of a table.
 
     Raises:
-        ValueError: it has no column of paths or of texts.
+        ValueError: it has no column of paths or of texts, or an odd split.
     """
     # A quotation mark is one.
     rows = csv.DictReader(read_text_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE)
@@ -92,7 +94,14 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
         )
     for row in rows:
         path, text = (row[names[0]] or "" for names in found)
-        yield path, text, row.get("split") or ""
+        split = row.get("split") or ""
+        # It becomes part of the name of a file.
+        if not re.fullmatch(r"[\w-]*", split):
+            raise ValueError(
+                "A split must have a name of letters, digits, - and _. "
+                f"Received: {split!r} in {file}"
+            )
+        yield path, text, split
 
 
 def conversion(folder: Path) -> Conversion | None:
@@ -118,7 +127,8 @@ def write(
     Paths are whole, but for recordings from archives, which are unpacked beside.
 
     Raises:
-        ValueError: an archive is broken, or a table lacks a column.
+        FetchError: an archive is broken, or packed too tightly.
+        ValueError: a table lacks a column, or has an odd split.
     """
     for file in files:
         if ".tar" in file.suffixes:
@@ -135,11 +145,7 @@ def write(
 
 
 def _unpack(archive: Path, into: Path) -> None:
-    try:
-        with tarfile.open(archive) as tar:
-            # Nothing is written outside of the folder.
-            tar.extractall(into, filter="data")
-    except (tarfile.TarError, EOFError, zlib.error) as error:
-        raise ValueError(
-            f"This is no complete archive ({error}). Received: {archive}"
-        ) from error
+    with told_archive(archive), tarfile.open(archive) as tar:
+        check_size(archive, "The archive", sum(member.size for member in tar))
+        # Nothing is written outside of the folder.
+        tar.extractall(into, filter="data")

@@ -5,6 +5,7 @@ import tarfile
 import pytest
 
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data.sources.download import FetchError
 from tests.data import recordings
 from tests.data.recordings import tone
 
@@ -84,7 +85,7 @@ def test_a_table_without_the_columns(tmp_path):
 def test_a_broken_archive(tmp_path):
     (tmp_path / "manifest.tsv").write_text("file\ttext\na.wav\tyes\n")
     (tmp_path / "a.tar.gz").write_bytes(b"no archive")
-    with pytest.raises(ValueError, match="no complete archive"):
+    with pytest.raises(FetchError, match="not a complete archive"):
         loaded(tmp_path, tmp_path)
 
 
@@ -95,6 +96,23 @@ def test_an_archive_writes_nothing_outside(tmp_path):
     wav = recordings.write(tmp_path / "elsewhere" / "a.wav", tone())
     with tarfile.open(folder / "a.tar", "w") as tar:
         tar.add(wav, "../../escaped.wav")
-    with pytest.raises(ValueError, match="no complete archive"):
+    with pytest.raises(FetchError, match="not a complete archive"):
         loaded(folder, tmp_path)
     assert not list(tmp_path.rglob("escaped.wav"))
+
+
+def test_a_table_writes_nothing_outside(tmp_path):
+    rows = "a.wav\tyes\t../../escaped\n"
+    (tmp_path / "manifest.tsv").write_text(f"file\ttext\tsplit\n{rows}")
+    with pytest.raises(ValueError, match="must have a name of letters"):
+        loaded(tmp_path, tmp_path)
+    assert not list(tmp_path.rglob("escaped*"))
+
+
+def test_an_archive_that_is_packed_too_tightly(tmp_path):
+    (tmp_path / "manifest.tsv").write_text("file\ttext\na.wav\tyes\n")
+    (tmp_path / "a.wav").write_bytes(bytes(70_000_000))
+    with tarfile.open(tmp_path / "a.tar.gz", "w:gz") as tar:
+        tar.add(tmp_path / "a.wav", "b.wav")
+    with pytest.raises(FetchError, match="unpacks to more than 64 MB"):
+        loaded(tmp_path, tmp_path)
