@@ -241,9 +241,12 @@ class GraphTokenizer:
         max_characters: characters of a text that are read; the rest is cut off.
 
     Attributes:
+        inputs, scored: inputs of signatures that translate, and that score.
         sentencepiece: the `tensorflow_text` tokenizer, which a SavedModel has to
             track because it owns a resource.
     """
+
+    inputs, scored = (TEXT,), (SOURCE,)
 
     def __init__(self, tokenizer: Tokenizer, max_characters: int) -> None:
         self.sentencepiece = tokenizer.tf_tokenizer()
@@ -267,6 +270,10 @@ class GraphTokenizer:
         ids = tokens[:, :max_tokens].to_tensor(self.pad_id)
         is_cut = tf.logical_or(is_cut, lengths > max_tokens)
         return ids, tf.minimum(lengths, max_tokens), is_cut
+
+    def is_valid(self, text: Tensor) -> Tensor:
+        """Bool `[B]`: any text is valid."""
+        return tf.ones_like(text, tf.bool)
 
     def cut(self, text: Tensor) -> tuple[Tensor, Tensor]:
         """Valid UTF-8 of at most `max_characters` characters, and what was cut."""

@@ -35,6 +35,7 @@ class BucketedSearch:
     of_tokens: bool = False
 
     def __post_init__(self) -> None:
+        self.stride = getattr(self.model, "source_stride", 1)
         # One function, which all signatures share.
         shapes: list[list[None]] = [[None, None], [None], []]
         inputs = [tf.TensorSpec(shape, tf.int32) for shape in shapes]
@@ -56,7 +57,8 @@ class BucketedSearch:
         found = Hypotheses(*(x if x is None else x[:, :count] for x in found))
         steps = tf.reduce_max(tf.concat([tf.reshape(found.lengths, [-1]), [1]], axis=0))
         if found.alignments is not None and found.token_log_probs is not None:
-            alignments = found.alignments[:, :, :steps, : tf.shape(ids)[1]]
+            positions = -(-tf.shape(ids)[1] // self.stride)
+            alignments = found.alignments[:, :, :steps, :positions]
             log_probs = found.token_log_probs[:, :, :steps]
             found = found._replace(alignments=alignments, token_log_probs=log_probs)
         return found._replace(ids=found.ids[:, :, :steps])
@@ -80,7 +82,7 @@ class BucketedSearch:
     def padded(self, ids: Tensor, lengths: Tensor) -> Tensor:
         """Ids `[B, S]`, padded to the width of the bucket of the longest source."""
         longest = tf.reduce_max(tf.concat([lengths, [0]], axis=0))
-        widths = tf.constant(self.options.buckets, tf.int32)
+        widths = tf.constant(self.options.buckets, tf.int32) * self.stride
         width = widths[tf.reduce_sum(tf.cast(longest > widths, tf.int32))]
         ids = ids[:, :width]
         ids = tf.pad(ids, [[0, 0], [0, width - tf.shape(ids)[1]]])

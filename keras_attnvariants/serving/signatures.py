@@ -11,6 +11,8 @@ import tensorflow as tf
 from keras_attnvariants import backend
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.audio import SAMPLE_RATE
+from keras_attnvariants.data.audio import AudioTokenizer
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import sample
@@ -24,6 +26,7 @@ from keras_attnvariants.serving.inputs import GraphTokenizer
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.recordings import GraphRecordings
 from keras_attnvariants.serving.searches import BucketedSearch
 from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import status_of_search
@@ -75,14 +78,16 @@ class Signatures:
         self.several = BucketedSearch(fast, options, n_best)
         self.best = functools.partial(self.several, count=1)
         self.aligned = BucketedSearch(limited(self.exported), options, of_tokens=True)
-        self.tokenizer: Any = None
+        self.reader: Any = None
         self.target_tokenizer: Any = None
         if tokenizer is not None:
-            self.tokenizer = GraphTokenizer(tokenizer, options.max_characters)
-            self.target_tokenizer = self.tokenizer
-        if tokenizer is not None and tokenizer.target is not tokenizer:
             target = GraphTokenizer(tokenizer.target, options.max_characters)
-            self.target_tokenizer = target
+            self.reader = self.target_tokenizer = target
+        if isinstance(tokenizer, AudioTokenizer):
+            stride = tokenizer.source_stride
+            self.reader = GraphRecordings(stride, stride / SAMPLE_RATE)
+        elif tokenizer is not None and tokenizer.target is not tokenizer:
+            self.reader = GraphTokenizer(tokenizer, options.max_characters)
         ids = tf.TensorSpec([None, None], tf.int32)
         self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
         settings = SearchSettings.of(model, length_penalty=options.length_penalty)
@@ -93,19 +98,23 @@ class Signatures:
         translate_ids = self.signature(
             self.translate_ids, inputs.SOURCE_IDS, inputs.LENGTHS
         )
-        if self.tokenizer is None:
+        if self.reader is None:
             return {DEFAULT: translate_ids, "translate_ids": translate_ids}
-        text, unknown = inputs.TEXT, inputs.BLOCK_UNKNOWN
+        source, unknown = self.reader.inputs, inputs.BLOCK_UNKNOWN
         return {
-            DEFAULT: self.signature(self.translate, text),
+            DEFAULT: self.signature(self.translate, *source),
             "translate_ids": translate_ids,
-            "nbest": self.signature(self.nbest, text),
-            "align": self.signature(self.align, text),
-            "score": self.signature(self.score, inputs.SOURCE, inputs.TARGET),
+            "nbest": self.signature(self.nbest, *source),
+            "align": self.signature(self.align, *source),
+            "score": self.signature(self.score, *self.reader.scored, inputs.TARGET),
             "translate_with": self.signature(
-                self.translate_with, text, inputs.PREFIX, unknown, *self.search_options
+                self.translate_with,
+                *source,
+                inputs.PREFIX,
+                unknown,
+                *self.search_options,
             ),
-            "sample": self.signature(self.sample, text, *inputs.SAMPLE_OPTIONS),
+            "sample": self.signature(self.sample, *source, *inputs.SAMPLE_OPTIONS),
         }
 
     def signature(
@@ -121,14 +130,14 @@ class Signatures:
         # Tracking the model would store Keras' own functions and metadata too.
         module.weights = self.weights.variables
         module.dequantized = self.weights.dequantized
-        if self.tokenizer is not None:
-            module.sentencepiece = self.tokenizer.sentencepiece
+        if self.reader is not None:
+            module.sentencepiece = getattr(self.reader, "sentencepiece", None)
             module.target_sentencepiece = self.target_tokenizer.sentencepiece
         return module
 
     def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The best translation of each row of token ids; needs no TensorFlow Text."""
-        limit = self.options.max_tokens
+        limit = self.options.max_tokens * self.several.stride
         size, pad_id = self.model.source_vocabulary_size, self.model.pad_id
         status = status_of_ids(source_ids, lengths, size, pad_id)
         lengths = tf.where(tf.equal(status, 0), lengths, 0)
@@ -143,14 +152,14 @@ class Signatures:
             "status": status,
         }
 
-    def translate(self, text: Tensor) -> dict[str, Tensor]:
+    def translate(self, **source: Tensor) -> dict[str, Tensor]:
         """The best translation of each sentence."""
-        return self.translated(text, self.best)[0]
+        return self.translated(source, self.best)[0]
 
-    def nbest(self, text: Tensor) -> dict[str, Tensor]:
+    def nbest(self, **source: Tensor) -> dict[str, Tensor]:
         """The best translations of each text."""
-        ids, lengths, is_cut = self.encode(text)
-        found, status = self.find(self.several, ids, lengths)
+        ids, lengths, is_cut, status = self.read(source)
+        found, status = self.find(self.several, ids, lengths, status)
         batch, count, width = tf.unstack(tf.shape(found.ids))
         translations = self.target_tokenizer.decode(
             tf.reshape(found.ids, [batch * count, width]),
@@ -163,21 +172,21 @@ class Signatures:
             "status": status,
         }
 
-    def align(self, text: Tensor) -> dict[str, Tensor]:
+    def align(self, **source: Tensor) -> dict[str, Tensor]:
         """The best translation of each text: its tokens and what they come from."""
-        outputs, found, ids = self.translated(text, self.aligned)
+        outputs, found, ids = self.translated(source, self.aligned)
         return {
             **outputs,
             "pieces": self.target_tokenizer.pieces(found.ids[:, 0]),
-            "source_pieces": self.tokenizer.pieces(ids),
+            "source_pieces": self.reader.pieces(ids),
             "alignments": tf.identity(found.alignments)[:, 0],
             "token_log_probs": tf.identity(found.token_log_probs)[:, 0],
         }
 
-    def score(self, source: Tensor, target: Tensor) -> dict[str, Tensor]:
+    def score(self, target: Tensor, **source: Tensor) -> dict[str, Tensor]:
         """The probability of each target as a translation of its source."""
-        source_ids, _, source_is_cut = self.encode(source)
-        target_ids, _, target_is_cut = self.encode(target, self.target_tokenizer)
+        source_ids, _, source_is_cut, _ = self.read(source)
+        target_ids, _, target_is_cut = self.encode(target)
         scored = self.score_tokens(source_ids, target_ids)
         return {
             "log_probs": tf.reduce_sum(scored.log_probs, axis=1),
@@ -192,13 +201,14 @@ class Signatures:
         return score_tokens(self.exported, source_ids, target_ids)
 
     def translate_with(
-        self, text: Tensor, prefix: Tensor, block_unknown: Tensor, **values: Tensor
+        self, prefix: Tensor, block_unknown: Tensor, **values: Tensor
     ) -> dict[str, Tensor]:
         """The best translation of each text, under constraints of its own."""
+        source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(self.search_options, values)
         lowest, highest = options["min_length"], options["max_length"]
         is_valid &= tf.equal(highest, 0) | (lowest < highest)
-        prefix_ids, _, prefix_is_cut = self.encode(prefix, self.target_tokenizer)
+        prefix_ids, _, prefix_is_cut = self.encode(prefix)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
             return beam_search(
@@ -210,18 +220,19 @@ class Signatures:
                 **options,
             )
 
-        outputs, found, _ = self.translated(text, search, is_valid)
+        outputs, found, _ = self.translated(source, search, is_valid)
         truncated = tf.logical_or(outputs["truncated"], prefix_is_cut)
         return {**outputs, **sums_of(found), "truncated": truncated}
 
-    def sample(self, text: Tensor, **values: Tensor) -> dict[str, Tensor]:
+    def sample(self, **values: Tensor) -> dict[str, Tensor]:
         """A translation of each text, drawn by its seed."""
+        source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(inputs.SAMPLE_OPTIONS, values)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
             return sample(self.exported, self.several.padded(ids, lengths), **options)
 
-        outputs, found, _ = self.translated(text, search, is_valid)
+        outputs, found, _ = self.translated(source, search, is_valid)
         steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
         return {
             **outputs,
@@ -231,20 +242,20 @@ class Signatures:
         }
 
     def translated(
-        self, text: Tensor, search: Search, is_valid: Tensor | None = None
+        self, source: dict[str, Tensor], search: Search, is_valid: Tensor | None = None
     ) -> tuple[dict[str, Tensor], Hypotheses, Tensor]:
         """The best translation of each text: outputs, hypotheses and ids of the text.
 
         Args:
-            text: string `[B]`.
+            source: the inputs of the reader.
             search: takes ids and lengths.
             is_valid: bool `[B]`, which sentences have options in range; by default all.
         """
-        ids, lengths, is_cut = self.encode(text)
-        status = None
+        ids, lengths, is_cut, status = self.read(source)
         if is_valid is not None:
-            codes = tf.where(is_valid, int(Status.OK), int(Status.WRONG_OPTION))
-            lengths, status = tf.where(is_valid, lengths, 0), tf.cast(codes, tf.int32)
+            wrong = tf.where(is_valid, int(Status.OK), int(Status.WRONG_OPTION))
+            status = tf.where(tf.equal(status, 0), wrong, status)
+            lengths = tf.where(is_valid, lengths, 0)
         found, status = self.find(search, ids, lengths, status)
         best = found.ids[:, 0], found.lengths[:, 0]
         outputs = {
@@ -255,13 +266,21 @@ class Signatures:
         }
         return outputs, found, ids
 
-    def encode(
-        self, text: Tensor, tokenizer: GraphTokenizer | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids `[B, S]`, lengths `[B]` and what was cut `[B]`; by default of sources."""
-        # A target has BOS or EOS besides its tokens.
-        limit = min(self.options.max_tokens, self.model.max_length - 1)
-        return (tokenizer or self.tokenizer).encode(text, limit)
+    def read(self, source: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Ids `[B, S]`, lengths, what was cut, and the status so far `[B]`."""
+        values = source.values()
+        is_valid = self.reader.is_valid(*values)
+        status = tf.where(is_valid, int(Status.OK), int(Status.WRONG_LENGTH))
+        return *self.reader.encode(*values, max_tokens=self.limit), status
+
+    def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Ids `[B, T]`, lengths `[B]` and what was cut `[B]` of targets."""
+        return self.target_tokenizer.encode(text, self.limit)
+
+    @property
+    def limit(self) -> int:
+        """Positions that are read; a target has BOS or EOS besides its tokens."""
+        return min(self.options.max_tokens, self.model.max_length - 1)
 
     def find(
         self, search: Search, ids: Tensor, lengths: Tensor, status: Tensor | None = None
