@@ -128,7 +128,6 @@ def export(
         TypeError: `shortlist` is given with an ensemble.
         FolderInUseError: another export into `path` is at work.
     """
-    check_reads_texts(model, "SavedModels")
     chosen = Options.of(model, shortlist is not None, **options)
     if tokenizer is not None:
         check_pieces(tokenizer, model.source_vocabulary_size)
@@ -196,8 +195,9 @@ def write_version(
     model, options = builder.model, builder.options
     write_info(folder, options, Precision.of(model), signatures, tokenizer)
     write_batching(folder, options.max_batch, signatures)
+    stride = getattr(model, "source_stride", 1)
     token = model.source_vocabulary_size - 1  # any that is not padding
-    write_warm_up(folder, options, signatures, tokenizer, token)
+    write_warm_up(folder, options, signatures, tokenizer, token, stride)
 
 
 def longest_sequence(

@@ -86,7 +86,9 @@ class Options:
         names = values.keys() & {"beam_size", "length_penalty"}
         search = SearchSettings.of(model, **{name: values.pop(name) for name in names})
         values.setdefault("n_best", search.beam_size)
-        longest = min(task_of(model).max_length, model.max_length)
+        longest = model.max_length
+        if getattr(model, "source_stride", 1) == 1:  # a recording is read as a whole
+            longest = min(task_of(model).max_length, longest)
         values.setdefault("max_tokens", longest)
         values.setdefault("max_characters", max(_CHARACTERS, _OF_TOKEN * longest))
         options = cls(search.beam_size, search.length_penalty, **values)

@@ -146,6 +146,7 @@ def write_warm_up(
     signatures: Mapping[str, Signature],
     tokenizer: Tokenizer | None,
     token: int,
+    stride: int = 1,
 ) -> None:
     """Writes the requests into the folder of a version: one a signature and bucket.
 
@@ -155,11 +156,12 @@ def write_warm_up(
         signatures: those of the version.
         tokenizer: tokenizer of the model, if it reads text.
         token: an id of the vocabulary, for signatures that read ids.
+        stride: ids of a source in a position of the encoder.
     """
     requests = [
         predict_request(protos.ModelSpec(), name, inputs)
         for name, signature in signatures.items()
-        for inputs in examples(signature.inputs, options, tokenizer, token)
+        for inputs in examples(signature.inputs, options, tokenizer, token, stride)
     ]
     path = folder / WARM_UP
     path.parent.mkdir(exist_ok=True)
@@ -170,15 +172,20 @@ def write_warm_up(
 
 
 def examples(
-    inputs: Sequence[Input], options: Options, tokenizer: Tokenizer | None, token: int
+    inputs: Sequence[Input],
+    options: Options,
+    tokenizer: Tokenizer | None,
+    token: int,
+    stride: int = 1,
 ) -> Iterator[dict[str, Any]]:
     """Inputs of one sentence for every bucket; options have their defaults."""
     for width in options.buckets:
-        text = "" if tokenizer is None else text_of(tokenizer, width)
+        text = "" if tokenizer is None or stride > 1 else text_of(tokenizer, width)
         values = {
             **dict.fromkeys(_SENTENCES, np.array([text.encode()], object)),
-            "source_ids": np.full((1, width), token, "int32"),
-            "lengths": np.array([width], "int32"),
+            "source_ids": np.full((1, width * stride), token, "int32"),
+            "audio": np.zeros((1, width * stride), "float32"),
+            "lengths": np.array([width * stride], "int32"),
         }
         yield {i.name: values.get(i.name, i.omitted) for i in inputs}
 
