@@ -11,7 +11,6 @@ from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
 from tests.data import recordings
 from tests.data.recordings import tone
-from tests.serving.tools import OtherProcess
 
 SECONDS = (0.5, 1.0, 0.73, 0.0)
 
@@ -38,12 +37,6 @@ def speech():
 @pytest.fixture(scope="module")
 def path(speech, tmp_path_factory):
     return export(*speech, tmp_path_factory.mktemp("exported"), max_batch=4)
-
-
-@pytest.fixture(scope="module")
-def server():
-    with OtherProcess() as process:
-        yield process
 
 
 def batch(signals):
