@@ -136,10 +136,9 @@ class BaseTranslator(ABC):
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """One translation per text."""
-        inputs = {"text": listed("texts", texts)}
-        if not inputs["text"]:
+        if not listed("texts", texts):
             return []
-        found = self.predict(inputs, DEFAULT, ["translations"])
+        found = self.predict(self._source(texts), DEFAULT, ["translations"])
         return found["translations"].tolist()
 
     def nbest(self, texts: Sequence[str]) -> list[list[SavedTranslation]]:
@@ -150,12 +149,12 @@ class BaseTranslator(ABC):
                 for text, score in zip(row["translations"], row["scores"], strict=True)
                 if score > MISSING
             ]
-            for row in self._rows("nbest", {"text": listed("texts", texts)})
+            for row in self._rows("nbest", self._source(texts))
         ]
 
     def align(self, texts: Sequence[str]) -> list[SavedTranslation]:
         """The best translation of each text, with its tokens and their sources."""
-        rows = self._rows("align", {"text": listed("texts", texts)})
+        rows = self._rows("align", self._source(texts))
         return [translation(row) for row in rows]
 
     def score(
@@ -269,6 +268,10 @@ class BaseTranslator(ABC):
                 another type or rank, or of another number of rows.
         """
 
+    def _source(self, texts: Sequence[str]) -> dict[str, Any]:
+        """The inputs of signatures that translate."""
+        return {"text": listed("texts", texts)}
+
     def _rows(
         self, signature: str, inputs: Mapping[str, Any]
     ) -> Iterator[dict[str, Any]]:
@@ -285,7 +288,7 @@ class BaseTranslator(ABC):
         Raises:
             ValueError: those of a sentence are out of range, or exclude each other.
         """
-        inputs = {"text": listed("texts", texts)}
+        inputs = self._source(texts)
         specs = self._signature(signature).inputs
         for name, value in options.items():
             inputs[name] = column(name, value, len(texts), specs[name])

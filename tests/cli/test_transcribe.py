@@ -66,13 +66,26 @@ def test_a_text_in_the_place_of_a_recording(kav, model, tmp_path):
     assert "Error: This is no recording such as WAV or FLAC" in result.stderr
 
 
-@pytest.mark.parametrize("format", ["saved-model", "onnx", "ctranslate2"])
+@pytest.mark.parametrize("format", ["onnx", "ctranslate2"])
 def test_exports_are_refused_in_a_line(kav, model, tmp_path, format):
     output = tmp_path / "exported"
     result = kav("export", "--model", model, "--output", output, "--format", format)
     assert result.exit_code == 2
     assert "Error:" in result.stderr and "models that read texts" in result.stderr
     assert not output.exists()
+
+
+def test_a_saved_model_transcribes_as_python_does(kav, model, tmp_path):
+    paths = [
+        str(recordings.write(tmp_path / f"{seconds}.wav", tone(seconds)))
+        for seconds in (0.5, 1.0, 0.0)
+    ]
+    output = tmp_path / "exported"
+    exported = kav("export", "--model", model, "--output", output)
+    assert exported.exit_code == 0, exported.output
+    result = kav("transcribe", "--saved-model", output, *paths)
+    assert result.exit_code == 0, result.output
+    assert result.stdout == kav("transcribe", "--model", model, *paths).stdout
 
 
 def test_training_tells_how_to_transcribe(kav, tmp_path):
