@@ -9,6 +9,7 @@ import string
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.data.audio import AudioTokenizer
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import write_file
@@ -25,6 +26,7 @@ SERVING_VERSION = "2.19.1"
 
 _TEMPLATES = Path(__file__).with_name("templates")
 _BYTES_OF_CHARACTER = 4
+_BYTES_OF_SAMPLE = 3 * 4  # in JSON
 _BYTES_OF_ID = 11
 _MEGABYTE = 1_000_000
 
@@ -157,6 +159,8 @@ def templates() -> dict[str, Path]:
 def megabytes(options: dict[str, Any], signatures: dict[str, Any]) -> int:
     """Size of the largest request that makes sense, rounded up."""
     row = options["max_tokens"] * _BYTES_OF_ID
+    if "audio" in signatures["serving_default"]["inputs"]:
+        row = options["max_tokens"] * AudioTokenizer.source_stride * _BYTES_OF_SAMPLE
     if "text" in signatures["serving_default"]["inputs"]:
         # Source and target; JSON may take three bytes for one.
         row = max(row, 2 * options["max_characters"] * _BYTES_OF_CHARACTER)

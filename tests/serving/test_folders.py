@@ -101,6 +101,9 @@ def test_the_proxy_lets_through_what_the_graph_reads(folder):
     assert int(size) == megabytes(OPTIONS, TEXT) == 3
     ids = {"serving_default": {"inputs": {"source_ids": {}}}}
     assert megabytes(OPTIONS, ids) == 1
+    audio = {"serving_default": {"inputs": {"audio": {}}}}
+    largest = OPTIONS["max_batch"] * OPTIONS["max_tokens"] * 640 * 12
+    assert megabytes(OPTIONS, audio) == 1 + largest // 1_000_000
     assert text.count("{") == text.count("}")
 
 
