@@ -129,6 +129,7 @@ def export(
         check_output_folder("--deployment", deployment)
     import_modules(imports)
     import keras_attnvariants as kav
+    from keras_attnvariants.data.tasks import task_of
     from keras_attnvariants.serving.exporting import new_version
 
     new_version(output, version)
@@ -143,8 +144,9 @@ def export(
         for file in kav.serving.write_deployment(path, deployment):
             typer.echo(file)
     if not ids_only:
-        saved = shlex.quote(str(output))
-        typer.echo(f"Next: kav translate --saved-model {saved} 'A sentence.'")
+        name, example = task_of(loaded).use
+        use = ["kav", name, "--saved-model", str(output), example]
+        typer.echo(f"Next: {shlex.join(use)}")
 
 
 def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -> None:

@@ -66,13 +66,16 @@ class AudioTokenizer:
     def encode(self, texts: Sequence[os.PathLike[str] | str]) -> list[np.ndarray]:
         """The ids of recordings by their paths, uint16 `[samples]` each.
 
+        There are none for `""`, which stands for one that could not be read.
+
         Raises:
             FileNotFoundError: there is no such recording.
             ValueError: it is none, or is damaged.
         """
         if isinstance(texts, str):
             raise TypeError(f"`texts` must be a list of paths. Received: {texts!r}")
-        return [ids_of(samples_of(path)) for path in texts]
+        none: np.ndarray = np.zeros(0, np.uint16)
+        return [ids_of(samples_of(path)) if path else none for path in texts]
 
     def encode_file(
         self, path: os.PathLike[str]
@@ -82,12 +85,11 @@ class AudioTokenizer:
         A recording that cannot be read has none, with a warning, as an empty line has.
         """
         for line in read_text_lines(path):
-            ids: np.ndarray = np.zeros(0, np.uint16)
             try:
-                if line:
-                    [ids] = self.encode([line])
+                [ids] = self.encode([line])
             except (OSError, ValueError) as error:
                 warnings.warn(f"Left out: {error}", stacklevel=2)
+                [ids] = self.encode([""])
             yield ids, np.array([len(ids)])
 
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:

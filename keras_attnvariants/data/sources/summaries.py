@@ -67,27 +67,32 @@ def write_summaries(inputs: Iterable[Path], into: Path) -> None:
     """
     with ExitStack() as stack:
         files: dict[str, IO[str]] = {}
-        for name, stream in (each for path in inputs for each in members(path)):
-            for split, side, text in texts(name, stream):
-                place = f"{split}.{SIDES[side]}"
-                if place not in files:
-                    opened = (into / place).open("w", encoding="utf-8", newline="\n")
-                    files[place] = stack.enter_context(opened)
-                files[place].write(on_one_line(text).strip() + "\n")
+        for split, side, text in (each for path in inputs for each in read(path)):
+            place = f"{split}.{SIDES[side]}"
+            if place not in files:
+                opened = (into / place).open("w", encoding="utf-8", newline="\n")
+                files[place] = stack.enter_context(opened)
+            files[place].write(on_one_line(text).strip() + "\n")
 
 
-def members(path: Path) -> Iterator[tuple[str, Any]]:
-    """Names and streams of the texts in an archive, or of a file itself.
+def read(path: Path) -> Iterator[tuple[str, int, str]]:
+    """The texts in an archive, or in a file itself, as `texts` has them.
 
     Raises:
         FetchError: the archive is broken, or packed too tightly.
     """
+    with told_archive(path):
+        for name, stream in members(path):
+            yield from texts(name, stream)
+
+
+def members(path: Path) -> Iterator[tuple[str, Any]]:
+    """Names and streams of the texts in an archive, or of a file itself."""
     if not path.name.endswith(ARCHIVES):
         with path.open("rb") as file:
             yield path.name, file
         return
     with ExitStack() as stack:
-        stack.enter_context(told_archive(path))
         if zipfile.is_zipfile(path):
             packed = stack.enter_context(zipfile.ZipFile(path))
             for info in packed.infolist():

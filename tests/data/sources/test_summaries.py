@@ -12,6 +12,7 @@ import keras_attnvariants as kav
 from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.sources.summaries import json_pair
 from keras_attnvariants.data.sources.summaries import story
+from keras_attnvariants.data.sources.summaries import write_summaries
 
 GIGAWORD = {
     "sumdata/train/train.article.txt": "a b c\nd e f\n",
@@ -142,3 +143,18 @@ def test_other_tasks_do_not_read_them(tmp_path):
     path = tar(tmp_path / "giga.tar.gz", GIGAWORD)
     with pytest.raises(ValueError):
         kav.data.load_corpus(path, "source", "target", cache_dir=tmp_path)
+
+
+@pytest.mark.parametrize("name", ["stories.tar.gz", "train.jsonl.gz"])
+def test_files_that_end_early(tmp_path, name):
+    path = tmp_path / name
+    text = json.dumps({"article": "x" * 10**5, "highlights": "y"}).encode()
+    (tmp_path / "train.jsonl").write_bytes(text)
+    if name.endswith(".tar.gz"):
+        with tarfile.open(path, "w:gz") as tar:
+            tar.add(tmp_path / "train.jsonl", "train.jsonl")
+    else:
+        path.write_bytes(gzip.compress(text))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FetchError, match="not a complete archive"):
+        write_summaries([path], tmp_path)
