@@ -13,6 +13,7 @@ from keras_attnvariants.data.audio import check_recording
 from keras_attnvariants.data.splits import BytePair
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.utils.machine import check_extra
 
 # In the order in which a line is checked; a pair is counted under its first problem.
 _NO_PAIR, _NO_UTF8, _NUL, _EMPTY, _TOO_LONG, _NO_RECORDING, _REPEATED = PROBLEMS = (
@@ -83,6 +84,8 @@ def clean_split(
         recordings: If sources are paths of recordings, the folder that they begin in;
             they are written as whole paths, and those that cannot be read as `""`.
     """
+    if recordings is not None:
+        check_extra("Recordings", "speech", ["soundfile", "soxr"])
     report = SplitReport(split, kept=keep_bad)
     problems: Counter[str] = Counter()
     seen: set[bytes] = set()

@@ -47,18 +47,18 @@ def librispeech(files: Iterable[Path]) -> Recordings:
     """
     names = {"dev-clean": "validation", "test-clean": "test"}
     for file in files:
-        part = file.resolve().parts[-4]
+        part = file.absolute().parts[-4]
         split = "train" if part.startswith("train-") else names.get(part, part)
         for line in read_text_lines(file):
             name, _, text = line.partition(" ")
-            yield split, file.resolve().with_name(f"{name}.flac"), text
+            yield split, file.absolute().with_name(f"{name}.flac"), text
 
 
 def common_voice(files: Iterable[Path]) -> Recordings:
     """The recordings of Common Voice, by the tables of the splits."""
     for file in files:
         for path, text, _ in _rows(file):
-            yield file.stem, file.resolve().parent / "clips" / path, text
+            yield file.stem, file.absolute().parent / "clips" / path, text
 
 
 def table(files: Iterable[Path]) -> Recordings:
@@ -69,7 +69,7 @@ def table(files: Iterable[Path]) -> Recordings:
     """
     manifest, *archives = files
     for path, text, split in _rows(manifest):
-        place = manifest.resolve().parent / path
+        place = manifest.absolute().parent / path
         # Otherwise it is in an archive, which `write` unpacks.
         if archives and not place.exists():
             place = Path(_UNPACKED) / path

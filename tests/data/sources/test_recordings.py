@@ -1,5 +1,6 @@
 """Corpora of recordings in the forms in which they are distributed."""
 
+import sys
 import tarfile
 
 import pytest
@@ -70,7 +71,9 @@ def test_a_table_beside_recordings_or_an_archive(tmp_path, is_packed):
                 tar.add(other / name, name)
     splits = ["train", "train", "validation", "test"]
     rows = [f"{n}\tyes no\t{s}\n" for n, s in zip(names, splits, strict=True)]
-    (folder / "manifest.tsv").write_text("file\ttranscript\tsplit\n" + "".join(rows))
+    # As in a snapshot of a hub, where files are links to others.
+    (tmp_path / "blob").write_text("file\ttranscript\tsplit\n" + "".join(rows))
+    (folder / "manifest.tsv").symlink_to(tmp_path / "blob")
     corpus = loaded(folder, tmp_path)
     assert lines(corpus, "train") == [("0.wav", "yes no"), ("1.wav", "yes no")]
     assert lines(corpus, "test") == [("3.wav", "yes no")]
@@ -116,3 +119,12 @@ def test_an_archive_that_is_packed_too_tightly(tmp_path):
         tar.add(tmp_path / "a.wav", "b.wav")
     with pytest.raises(FetchError, match="unpacks to more than 64 MB"):
         loaded(tmp_path, tmp_path)
+
+
+def test_without_the_extra_no_recording_is_called_bad(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "soundfile", None)
+    with pytest.raises(ValueError, match="keras_attnvariants.speech"):
+        loaded(recordings.corpus(tmp_path / "data", ["test"]), tmp_path)
+    monkeypatch.undo()
+    report = loaded(tmp_path / "data", tmp_path).reports["test"]
+    assert report.written == 4 and not report.bad_recordings
