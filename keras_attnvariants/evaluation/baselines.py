@@ -40,14 +40,14 @@ def oracle(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> lis
         documents: the texts.
         references: sets of one reference for each document, or `None`.
     """
-    metrics = [make_metric(name) for name in ("rouge1", "rouge2")]
+    metrics: list[Any] = [make_metric(name) for name in ("rouge1", "rouge2")]
 
     def closeness(sentence: str, wanted: list[str]) -> float:
         return sum(m.sentence_score(sentence, wanted).score for m in metrics)
 
     found = []
     for document, *wanted in zip(documents, *references, strict=True):
-        known = [text for text in wanted if text]
+        known = [text for text in wanted if metrics[0].has_words(text or "")]
         sentences = sentences_of(document)
         best = max(sentences, key=lambda s: closeness(s, known)) if known else ""
         found.append(best or sentences[0])

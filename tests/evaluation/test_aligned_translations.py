@@ -30,7 +30,7 @@ def test_a_sentence_is_translated(model):
     assert len(reading.hypotheses) == len(expected)
     for found, translation in zip(reading.hypotheses, expected, strict=True):
         pieces = "".join(found.pieces).replace("▁", " ").strip()
-        assert pieces == translation.text.replace(" ⁇ ", "<unk>")
+        assert pieces == translation.text.replace(" ⁇ ", "<unk>").strip()
         assert found.score == pytest.approx(translation.score, abs=1e-5)
         assert found.weights.shape == (len(found.pieces), len(reading.source))
         assert found.weights.sum(axis=1) == pytest.approx(1.0, abs=1e-4)

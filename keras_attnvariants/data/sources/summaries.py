@@ -45,15 +45,16 @@ def find_summaries(path: Path) -> list[Path]:
         return [path] if path.name.endswith(ARCHIVES) or is_text(path.name) else []
     return [
         file
-        for file in sorted(path.iterdir())
+        for file in sorted(path.glob("[!.]*"))
         if file.name.endswith(ARCHIVES)
         or any(form.search(file.name) for form in (_LINES, _JSON_SPLIT, _STORY))
     ]
 
 
 def is_text(name: str) -> bool:
-    """Whether a file of this name has documents or summaries."""
-    return any(form.search(name) for form in (_LINES, _JSON, _STORY))
+    """Whether a file of this name, which is not hidden, has documents or summaries."""
+    is_hidden = name.rpartition("/")[2].startswith(".")
+    return not is_hidden and any(f.search(name) for f in (_LINES, _JSON, _STORY))
 
 
 def write_summaries(inputs: Iterable[Path], into: Path) -> None:

@@ -15,6 +15,7 @@ from keras_attnvariants.data.sources.summaries import story
 from keras_attnvariants.data.sources.summaries import write_summaries
 
 GIGAWORD = {
+    "sumdata/train/._train.article.txt": "\0\5\n",
     "sumdata/train/train.article.txt": "a b c\nd e f\n",
     "sumdata/train/train.title.txt": "a\nd\n",
     "sumdata/train/valid.article.filter.txt": "g h\n",
