@@ -76,7 +76,6 @@ def evaluate(
     import_modules(imports)
     import keras_attnvariants as kav
     from keras_attnvariants.data.tasks import get as get_task
-    from keras_attnvariants.data.text_files import read_text_lines
     from keras_attnvariants.evaluation.baselines import BASELINES
     from keras_attnvariants.evaluation.metrics import check_tokenizer
 
@@ -87,12 +86,11 @@ def evaluate(
     wanted: Any = [single]
     if references is not None:
         wanted = read_references(references, len(sources))
-    of = read_text_lines(groups) if groups else None
     how: dict[str, Any] = {
         "metrics": task.metrics,
         "tokenize": tokenize,
         "samples": samples,
-        "groups": None if of is None else [*islice(of, len(sources))],
+        "groups": first_lines("--groups", groups, len(sources)) if groups else None,
     }
     found: dict[str, Translate] = {
         name: partial(BASELINES[name], references=wanted) for name in task.baselines
@@ -114,16 +112,32 @@ def evaluate(
             output.write_text(text, "utf-8", newline="\n")
 
 
+def first_lines(option: str, path: Path, count: int) -> list[str]:
+    """The first lines of a file that has one for each sentence.
+
+    Raises:
+        ValueError: there are too few.
+    """
+    from keras_attnvariants.data.text_files import read_text_lines
+
+    found = [*islice(read_text_lines(path), count)]
+    if len(found) < count:
+        raise ValueError(
+            f"{option} must have a line for each sentence. "
+            f"Received: {len(found)} lines for {count} sentences"
+        )
+    return found
+
+
 def read_references(path: Path, count: int) -> list[list[str | None]]:
     """Sets of references of some sentences, from a file with a JSON list a line.
 
     Raises:
         ValueError: a line is no such list, or there are too few lines.
     """
-    from keras_attnvariants.data.text_files import read_text_lines
-
     found: list[list[str]] = []
-    for number, line in enumerate(islice(read_text_lines(path), count), start=1):
+    lines = first_lines("--references", path, count)
+    for number, line in enumerate(lines, start=1):
         texts: Any = None
         with suppress(ValueError):
             texts = json.loads(line)
@@ -134,11 +148,6 @@ def read_references(path: Path, count: int) -> list[list[str | None]]:
                 f"Received: {line[:50]!r} in {path}"
             )
         found.append(texts)
-    if len(found) < count:
-        raise ValueError(
-            "--references must have a line for each sentence. "
-            f"Received: {len(found)} lines for {count} sentences"
-        )
     return [[*texts] for texts in zip_longest(*found)]
 
 

@@ -151,3 +151,13 @@ def test_wrong_references(kav, corpus, run_folder, tmp_path, text, phrase):
     path.write_text(text)
     options = ("--model", run_folder, "--sentences", 2, "--references", path)
     check_error(kav("evaluate", *corpus, *options), phrase)
+
+
+def test_too_few_groups_are_told_before_anything_is_translated(
+    kav, corpus, run_folder, tmp_path
+):
+    (tmp_path / "speakers").write_text("a\n")
+    options = ("--model", run_folder, "--sentences", 2)
+    result = kav("evaluate", *corpus, *options, "--groups", tmp_path / "speakers")
+    check_error(result, "--groups must have a line", "1 lines for 2 sentences")
+    assert not result.stdout
