@@ -3,27 +3,13 @@
 import pytest
 
 import keras_attnvariants as kav_package
-from keras_attnvariants.data import Tokenizer
 from tests.data import recordings
 from tests.data.recordings import tone
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    subwords = Tokenizer.train(recordings.TEXTS * 3, 24, may_shrink=True)
-    attention = kav_package.DotProductAttention(num_heads=2)
-    built = kav_package.Transformer(
-        subwords.vocabulary_size,
-        1,
-        16,
-        32,
-        attention,
-        attention,
-        attention,
-        max_length=64,
-        source_embedding=kav_package.SpeechFrontEnd(16),
-        task="speech",
-    )
+    built, subwords = recordings.toy_model()
     folder = tmp_path_factory.mktemp("speech") / "model"
     return kav_package.save_model(built, folder, subwords)
 

@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 
+import keras_attnvariants as kav
+
 soundfile = pytest.importorskip("soundfile")
 
 TEXTS = ["one two", "three", "four five six", "seven"]
@@ -41,3 +43,22 @@ def corpus(folder, splits=("train", "validation", "test"), count=4):
         texts = "".join(f"{TEXTS[number % 4]}\n" for number in range(count))
         (folder / f"{split}.text").write_text(texts)
     return folder
+
+
+def toy_model():
+    """A small model of speech with random weights, and the subwords of its texts."""
+    subwords = kav.Tokenizer.train(TEXTS * 3, 24, may_shrink=True)
+    attention = kav.DotProductAttention(num_heads=2)
+    model = kav.Transformer(
+        subwords.vocabulary_size,
+        1,
+        16,
+        32,
+        attention,
+        attention,
+        attention,
+        max_length=64,
+        source_embedding=kav.SpeechFrontEnd(16),
+        task="speech",
+    )
+    return model, subwords

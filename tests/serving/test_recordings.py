@@ -5,7 +5,6 @@ import pytest
 
 import keras_attnvariants as kav
 from keras_attnvariants.data import AudioTokenizer
-from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
@@ -17,20 +16,7 @@ SECONDS = (0.5, 1.0, 0.73, 0.0)
 
 @pytest.fixture(scope="module")
 def speech():
-    subwords = Tokenizer.train(recordings.TEXTS * 3, 24, may_shrink=True)
-    attention = kav.DotProductAttention(num_heads=2)
-    model = kav.Transformer(
-        subwords.vocabulary_size,
-        1,
-        16,
-        32,
-        attention,
-        attention,
-        attention,
-        max_length=64,
-        source_embedding=kav.SpeechFrontEnd(16),
-        task="speech",
-    )
+    model, subwords = recordings.toy_model()
     return model, AudioTokenizer(subwords)
 
 
