@@ -99,7 +99,9 @@ def evaluate(
         # There is nothing to be timed, or written, of a baseline.
         is_system = path not in found
         report = kav.evaluation.evaluate(
-            with_progress(translate, str(path)) if is_system else translate,
+            with_progress(translate, str(path), task.at_once)
+            if is_system
+            else translate,
             sources,
             wanted,
             speed_runs=speed_runs if is_system else 0,

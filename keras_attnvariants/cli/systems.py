@@ -20,6 +20,7 @@ from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
+from keras_attnvariants.data import tasks
 from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
@@ -157,14 +158,20 @@ class SystemOptions:
         search: SearchOptions,
         no_repeat_ngram: int | None = None,
         sampling: SamplingOptions | None = None,
+        command: str | None = None,
     ) -> dict[str, Translate]:
         """Functions that translate lists of texts, by their model as it was given.
 
         Raises:
-            ValueError: a model cannot be loaded, or has no such tag.
+            ValueError: a model cannot be loaded, has no such tag, or is not one of
+                this command.
         """
+        if command is not None and self.model is not None:
+            check_command(command, tasks.get(self.task).reads_text, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
+            if command is not None and name != self.model:
+                check_command(command, translator.reads_text, name)
             translate: Translate = translator.translate
             if sampling is not None:
                 translate = partial(sampling.translations, translator)
@@ -214,6 +221,17 @@ class SystemOptions:
             xla=False,
             no_repeat_ngram=no_repeat_ngram,
             **given(search),
+        )
+
+
+def check_command(command: str, reads_text: bool, system: str) -> None:
+    """Raises `ValueError` if a system is one of another command than this."""
+    if tasks.of_command(command).reads_text != reads_text:
+        use = next(t.use[0] for t in tasks.TASKS.values() if t.reads_text == reads_text)
+        what = "texts" if reads_text else "recordings"
+        raise ValueError(
+            f"This model reads {what}: use `kav {use}`, not `kav {command}`. "
+            f"Received: {system}"
         )
 
 

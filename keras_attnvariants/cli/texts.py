@@ -16,14 +16,15 @@ from typing import NamedTuple
 
 from rich.console import Console
 
+from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.utils.lines import CountedStream
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
 
-# Sentences that are translated together. The first come early; later ones fill
-# batches of equal length.
-FIRST_CHUNK, LARGEST_CHUNK = 32, 1024
+# Sentences that are translated together at first; later ones fill batches of equal
+# length.
+FIRST_CHUNK = 32
 
 
 class Source(NamedTuple):
@@ -73,7 +74,7 @@ def sentences(texts: list[str] | None, path: Path | None) -> Iterator[Source]:
 def chunks(
     texts: Iterable[str],
     first: int = FIRST_CHUNK,
-    largest: int = LARGEST_CHUNK,
+    largest: int = Task.at_once,
     done: int = 0,
 ) -> Iterator[list[str]]:
     """Lists of texts, in order, each twice as long as the one before.
@@ -150,14 +151,22 @@ class LineProgress:
 
 
 def with_progress(
-    translate: Callable[[list[str]], list[str]], description: str
+    translate: Callable[[list[str]], list[str]],
+    description: str,
+    largest: int = Task.at_once,
 ) -> Callable[[list[str]], list[str]]:
-    """The same function, showing a progress bar on standard error."""
+    """The same function, showing a progress bar on standard error.
+
+    Args:
+        translate: the function.
+        description: shown before the numbers.
+        largest: texts that it is given at once, at most.
+    """
 
     def shown(texts: list[str]) -> list[str]:
         translations: list[str] = []
         with LineProgress(len(texts), description) as progress:
-            for chunk in chunks(texts):
+            for chunk in chunks(texts, largest=largest):
                 translations += translate(chunk)
                 progress.update(len(translations), len(translations))
         return translations

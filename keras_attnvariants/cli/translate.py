@@ -20,11 +20,11 @@ from keras_attnvariants.cli.outputs import output_to
 from keras_attnvariants.cli.systems import SamplingOptions
 from keras_attnvariants.cli.systems import SystemOptions
 from keras_attnvariants.cli.systems import Translate
-from keras_attnvariants.cli.texts import LARGEST_CHUNK
 from keras_attnvariants.cli.texts import LineProgress
 from keras_attnvariants.cli.texts import Source
 from keras_attnvariants.cli.texts import chunks
 from keras_attnvariants.cli.texts import sentences
+from keras_attnvariants.data.tasks import of_command
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import is_stream
 
@@ -85,7 +85,8 @@ def translate(
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
-    write_lines(texts, systems, files, search, no_repeat_ngram, sampling, imports)
+    how = search, no_repeat_ngram, sampling
+    write_lines("translate", texts, systems, files, *how, imports)
 
 
 @command
@@ -107,10 +108,12 @@ def transcribe(
     """
     # Options that are not offered are as if they were not given.
     drawn = SamplingOptions(sample=False, temperature=1.0, top_k=0, top_p=1.0, seed=0)
-    write_lines(recordings, systems, files, search, None, drawn, imports)
+    how = search, None, drawn
+    write_lines("transcribe", recordings, systems, files, *how, imports)
 
 
 def write_lines(
+    command: str,
     texts: list[str] | None,
     systems: SystemOptions,
     files: FileOptions,
@@ -122,7 +125,8 @@ def write_lines(
     """Writes what a system makes of each text or recording; see `translate`.
 
     Raises:
-        ValueError: options exclude each other, or there is not one system.
+        ValueError: options exclude each other, there is not one system, or it is one
+            of another command.
     """
     if systems.count != 1:
         raise ValueError("Give one of --model, --saved-model and --server.")
@@ -152,13 +156,16 @@ def write_lines(
         rest = source._replace(texts=writer.rest(source.texts))
         if imports:
             import_modules(imports)
-        [system] = systems.translators(search, no_repeat_ngram, drawn).values()
-        translate_all(system, rest, writer)
+        how = search, no_repeat_ngram, drawn
+        [system] = systems.translators(*how, command).values()
+        translate_all(system, rest, writer, of_command(command).at_once)
 
 
-def translate_all(system: Translate, source: Source, writer: LineWriter) -> None:
-    """Translates text after text, and shows how far it is."""
-    largest = 1 if source.first == 1 else LARGEST_CHUNK
+def translate_all(
+    system: Translate, source: Source, writer: LineWriter, at_once: int
+) -> None:
+    """Translates text after text, so many at once, and shows how far it is."""
+    largest = 1 if source.first == 1 else at_once
     lists = chunks(source.texts, source.first, largest, writer.lines)
     if source.stream is None or writer.file.isatty():
         # The translations themselves show it.

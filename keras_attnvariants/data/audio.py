@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 # Ending of the files of a corpus that have the path of a recording in each line.
 AUDIO = "audio"
 SAMPLE_RATE = 16_000
+SILENCE = 1 << 15  # the id of a sample of 0
 # Others are mistakes, and would take any amount of memory.
 _RATES = (1_000, 768_000)
 _BLOCK = 1 << 16
@@ -63,10 +64,16 @@ class AudioTokenizer:
         self.pad_id, self.unk_id = target.pad_id, target.unk_id
         self.bos_id, self.eos_id = target.bos_id, target.eos_id
 
-    def encode(self, texts: Sequence[os.PathLike[str] | str]) -> list[np.ndarray]:
+    def encode(
+        self, texts: Sequence[os.PathLike[str] | str], longest: int | None = None
+    ) -> list[np.ndarray]:
         """The ids of recordings by their paths, uint16 `[samples]` each.
 
         There are none for `""`, which stands for one that could not be read.
+
+        Args:
+            texts: the paths.
+            longest: ids of a recording that are read; `None` for all.
 
         Raises:
             FileNotFoundError: there is no such recording.
@@ -75,7 +82,7 @@ class AudioTokenizer:
         if isinstance(texts, str):
             raise TypeError(f"`texts` must be a list of paths. Received: {texts!r}")
         none: np.ndarray = np.zeros(0, np.uint16)
-        return [ids_of(samples_of(path)) if path else none for path in texts]
+        return [ids_of(samples_of(x, longest)) if x else none for x in texts]
 
     def encode_file(
         self, path: os.PathLike[str]
@@ -104,17 +111,24 @@ class AudioTokenizer:
 
 
 def ids_of(samples: np.ndarray) -> np.ndarray:
-    """The ids of float samples from -1 to 1, uint16."""
-    # Late: clients of servers read recordings without Keras.
-    from keras_attnvariants.models.speech import samples_to_ids
+    """The ids of float samples from -1 to 1, uint16.
 
-    return np.asarray(samples_to_ids(samples)).astype(np.uint16)
+    They are those of `models.speech.samples_to_ids`, without Keras, which JAX would
+    compile for each length.
+    """
+    scaled = np.rint(samples * np.float32(SILENCE))
+    clipped = np.clip(scaled, 1 - SILENCE, SILENCE - 1)
+    return (clipped + SILENCE).astype(np.uint16)
 
 
-def samples_of(path: os.PathLike[str] | str) -> np.ndarray:
+def samples_of(path: os.PathLike[str] | str, longest: int | None = None) -> np.ndarray:
     """The samples of a recording at 16,000 Hz, float32 `[samples]`.
 
     Channels are averaged. Of a WAV file that ends early, they are those that it has.
+
+    Args:
+        path: its file.
+        longest: samples that are read; `None` for all.
 
     Raises:
         FileNotFoundError: there is no such recording.
@@ -126,9 +140,15 @@ def samples_of(path: os.PathLike[str] | str) -> np.ndarray:
         stream = soxr.ResampleStream(file.samplerate, SAMPLE_RATE, 1, "float32")
         # In blocks: of an hour with several channels, memory holds one at 16,000 Hz.
         blocks = file.blocks(_BLOCK, dtype="float32", always_2d=True)
-        parts = [stream.resample_chunk(block.mean(axis=1)) for block in blocks]
-        parts.append(stream.resample_chunk(np.zeros(0, np.float32), last=True))
-    samples: np.ndarray = np.concatenate(parts)
+        parts, count = [], 0
+        for block in blocks:
+            parts.append(stream.resample_chunk(block.mean(axis=1)))
+            count += len(parts[-1])
+            if longest is not None and count >= longest:
+                break
+        else:
+            parts.append(stream.resample_chunk(np.zeros(0, np.float32), last=True))
+    samples: np.ndarray = np.concatenate(parts)[:longest]
     if not np.isfinite(samples).all():
         raise ValueError(
             f"A recording must have finite samples only. Received: {os.fspath(path)}"

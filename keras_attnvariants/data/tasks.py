@@ -63,6 +63,7 @@ class Task:
         max_characters: longest line of a source or target.
         max_length: longest source or target in training, in positions.
         cuts_sources: whether longer sources are cut in training, not left out.
+        at_once: sources that commands hold in memory, at most.
         use: the command that uses a model, and an example of a source.
         baselines: names of what needs no model and is scored beside those, see
             `keras_attnvariants.evaluation.baselines`.
@@ -80,6 +81,7 @@ class Task:
     max_characters: int = 2000
     max_length: int = 256
     cuts_sources: bool = False
+    at_once: int = 1024
     use: tuple[str, str] = ("translate", "A sentence.")
     baselines: tuple[str, ...] = ()
     tokenizer: Callable[[Any], Any] = no_tokenizer
@@ -140,12 +142,18 @@ TASKS = {
             languages=("audio", "text"),
             reads_text=False,
             max_length=1024,
+            at_once=64,
             use=("transcribe", "FILE.wav"),
             tokenizer=audio_tokenizer,
             conversion=audio_conversion,
         ),
     )
 }
+
+
+def of_command(command: str) -> Task:
+    """The first task whose models a command uses, such as `"transcribe"`."""
+    return next(task for task in TASKS.values() if task.use[0] == command)
 
 
 def get(name: str) -> Task:

@@ -27,7 +27,8 @@ from keras_attnvariants.utils.typing import Tensor
 class TextTokenizer(Protocol):
     """A tokenizer for `Translator`, such as `keras_attnvariants.Tokenizer`.
 
-    One with an attribute `target`, a tokenizer as well, encodes targets by that.
+    One with an attribute `target`, a tokenizer as well, encodes targets by that. That
+    of a model with a `source_stride` takes `longest` ids of each source.
     """
 
     def encode(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
@@ -106,7 +107,11 @@ class TextTasks:
         if name == "targets":
             tokenizer = getattr(tokenizer, "target", tokenizer)
             longest = self.source_lengths[-1] - 1  # BOS or EOS
-        encoded = tokenizer.encode([texts[index] for index in indices])
+        encode: Callable[..., Any] = tokenizer.encode
+        if name != "targets" and self._stride > 1:
+            # One more shows that a recording is cut; the rest of it is not read.
+            encode = functools.partial(encode, longest=longest + 1)
+        encoded = encode([texts[index] for index in indices])
         too_long = sum(len(tokens) > longest for tokens in encoded)
         if too_long and not self.num_truncated:
             warnings.warn(

@@ -96,11 +96,11 @@ class SavedTranslator(BaseTranslator):
 
     def _source(self, texts: Sequence[str]) -> dict[str, Any]:
         """See `BaseTranslator`; recordings are given by their paths."""
-        if "text" in self.signatures[DEFAULT].inputs:
+        if self.reads_text:
             return super()._source(texts)
         # One sample more than is read shows that a recording is cut.
         longest = self.info["options"]["max_tokens"] * AudioTokenizer.source_stride + 1
-        signals = [samples_of(path)[:longest] for path in listed("texts", texts)]
+        signals = [samples_of(path, longest) for path in listed("texts", texts)]
         lengths = np.array([len(signal) for signal in signals], "int32")
         audio = np.zeros((len(signals), max(lengths, default=0)), "float32")
         for row, signal in zip(audio, signals, strict=True):

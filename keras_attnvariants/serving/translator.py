@@ -134,6 +134,11 @@ class BaseTranslator(ABC):
     def _signature(self, name: str) -> Signature:
         """A signature by its name; a `ValueError` if the model has none of it."""
 
+    @property
+    def reads_text(self) -> bool:
+        """Whether sources are texts; else they are paths of recordings."""
+        return "audio" not in self._signature(DEFAULT).inputs
+
     def translate(self, texts: Sequence[str]) -> list[str]:
         """One translation per text."""
         if not listed("texts", texts):

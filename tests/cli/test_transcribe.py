@@ -3,6 +3,8 @@
 import pytest
 
 import keras_attnvariants as kav_package
+from tests.cli.conftest import check_error
+from tests.cli.conftest import stdout
 from tests.data import recordings
 from tests.data.recordings import tone
 
@@ -45,6 +47,28 @@ def test_a_recording_that_is_too_long_is_cut_with_a_warning(model, tmp_path):
     assert cut == start
 
 
+def test_recordings_are_read_in_small_groups(kav, model, tmp_path, monkeypatch):
+    path = recordings.write(tmp_path / "a.wav", tone(0.05))
+    (tmp_path / "list").write_text(f"{path}\n" * 200)
+    sizes = []
+
+    def translate(self, paths):
+        sizes.append(len(paths))
+        return ["one"] * len(paths)
+
+    monkeypatch.setattr(kav_package.Translator, "translate", translate)
+    result = kav("transcribe", "--model", model, "--input", tmp_path / "list")
+    assert stdout(result) == "one\n" * 200
+    assert sum(sizes) == 200 and max(sizes) == 64
+
+
+def test_each_command_names_the_other(kav, model, run_folder):
+    result = kav("transcribe", "--model", run_folder, "a.wav")
+    check_error(result, "reads texts: use `kav translate`, not", str(run_folder))
+    result = kav("translate", "--model", model, "two")
+    check_error(result, "reads recordings: use `kav transcribe`, not", str(model))
+
+
 def test_a_text_in_the_place_of_a_recording(kav, model, tmp_path):
     (tmp_path / "a.wav").write_text("Good morning.\n" * 50)
     result = kav("transcribe", "--model", model, tmp_path / "a.wav")
@@ -69,6 +93,8 @@ def test_a_saved_model_transcribes_as_python_does(kav, model, tmp_path):
     output = tmp_path / "exported"
     exported = kav("export", "--model", model, "--output", output)
     assert exported.exit_code == 0, exported.output
+    wrong = kav("translate", "--saved-model", output, "two")
+    check_error(wrong, "reads recordings: use `kav transcribe`, not")
     result = kav("transcribe", "--saved-model", output, *paths)
     assert result.exit_code == 0, result.output
     assert result.stdout == kav("transcribe", "--model", model, *paths).stdout

@@ -3,6 +3,7 @@
 import copy
 import os
 import re
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -163,8 +164,31 @@ def test_texts_are_those_of_the_subwords(reader):
         reader.encode("a.wav")
 
 
+def test_of_a_long_recording_only_the_beginning_is_read(tmp_path, reader):
+    path = recordings.write(tmp_path / "hour.wav", hour(), 8_000, subtype="PCM_U8")
+    [whole] = reader.encode([path])
+    assert len(whole) == 3600 * 16_000
+    tracemalloc.start()
+    [ids] = reader.encode([path], longest=40_961)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert ids.tolist() == whole[:40_961].tolist()
+    assert peak < 4e6  # the whole is 230 MB of floats
+
+
+def hour():
+    """An hour of noise at 8,000 Hz."""
+    second = np.random.default_rng(1).uniform(-0.5, 0.5, 8_000).astype("float32")
+    return np.tile(second, 3600)
+
+
 def test_ids_are_those_of_the_front_end(tmp_path, reader):
     from keras_attnvariants.models.speech import SpeechFrontEnd
+    from keras_attnvariants.models.speech import samples_to_ids
 
+    noise = np.random.default_rng(0).uniform(-1.5, 1.5, 10_000)
+    halves = np.arange(-9, 9) / 2 / 32768
+    signal = np.concatenate([noise, halves, [-1, 1, 0]]).astype("float32")
+    assert audio.ids_of(signal).tolist() == np.asarray(samples_to_ids(signal)).tolist()
     assert AudioTokenizer.source_stride == SpeechFrontEnd.stride
     assert AudioTokenizer.vocabulary_size == SpeechFrontEnd.vocabulary_size
