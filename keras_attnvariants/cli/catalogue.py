@@ -119,7 +119,7 @@ def corpora() -> None:
     from keras_attnvariants.utils.caches import default_cache
 
     table = columns("name", "languages", "MB", "checked by", "licence")
-    for name in sources.names():
+    for name in sources.corpus_names():
         corpus = sources.get(name)
         languages, digests = ", ".join(corpus.languages), ", ".join(corpus.digests)
         table.add_row(name, languages, f"{corpus.megabytes:,}", digests, corpus.licence)
@@ -132,7 +132,7 @@ def corpora() -> None:
         break_long_words=False,
         break_on_hyphens=False,
     )
-    texts = [f"  {name}: {sources.get(name).origin}" for name in sources.names()]
+    texts = [f"  {name}: {sources.get(name).origin}" for name in sources.corpus_names()]
     kept = f"They are kept in {default_cache()} (environment: KAV_CACHE)."
     for text in ("They are fetched from:", *texts, kept):
         typer.echo(wrapped(text))

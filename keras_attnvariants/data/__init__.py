@@ -7,41 +7,20 @@ are first used, not before.
 from importlib import import_module
 from typing import Any
 
-from keras_attnvariants.data.audio import AudioTokenizer
-from keras_attnvariants.data.batching import BatchPlan
-from keras_attnvariants.data.batching import BatchShape
-from keras_attnvariants.data.corpora import Corpus
-from keras_attnvariants.data.corpora import load_corpus
-from keras_attnvariants.data.mixing import Mixture
-from keras_attnvariants.data.mixing import mix_corpora
-from keras_attnvariants.data.shortlist import Shortlist
-from keras_attnvariants.data.sources import RegisteredCorpus
-from keras_attnvariants.data.sources import names as corpus_names
-from keras_attnvariants.data.sources import register_corpus
-from keras_attnvariants.data.sources.download import FetchError
-from keras_attnvariants.data.splits import ParallelFiles
-from keras_attnvariants.data.tokenizer import Tokenizer
-
-__all__ = [
-    "AudioTokenizer",
-    "BatchPlan",
-    "BatchShape",
-    "Corpus",
-    "FetchError",
-    "LoadedModel",
-    "Mixture",
-    "ParallelFiles",
-    "RegisteredCorpus",
-    "Shortlist",
-    "TokenizedCorpus",
-    "Tokenizer",
-    "corpus_names",
-    "load_corpus",
-    "load_model",
-    "mix_corpora",
-    "register_corpus",
-    "save_model",
-]
+from keras_attnvariants.data.audio import AudioTokenizer as AudioTokenizer
+from keras_attnvariants.data.batching import BatchPlan as BatchPlan
+from keras_attnvariants.data.batching import BatchShape as BatchShape
+from keras_attnvariants.data.corpora import Corpus as Corpus
+from keras_attnvariants.data.corpora import load_corpus as load_corpus
+from keras_attnvariants.data.mixing import Mixture as Mixture
+from keras_attnvariants.data.mixing import mix_corpora as mix_corpora
+from keras_attnvariants.data.shortlist import Shortlist as Shortlist
+from keras_attnvariants.data.sources import RegisteredCorpus as RegisteredCorpus
+from keras_attnvariants.data.sources import corpus_names as corpus_names
+from keras_attnvariants.data.sources import register_corpus as register_corpus
+from keras_attnvariants.data.sources.download import FetchError as FetchError
+from keras_attnvariants.data.splits import ParallelFiles as ParallelFiles
+from keras_attnvariants.data.tokenizer import Tokenizer as Tokenizer
 
 _LATE = {
     "LoadedModel": "model_folders",

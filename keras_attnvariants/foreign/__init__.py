@@ -3,9 +3,7 @@
 Each is read into a `ForeignModel`, of which `converted` makes a model of this package.
 """
 
-from keras_attnvariants.foreign.conversion import ForeignModel
-from keras_attnvariants.foreign.conversion import converted
-from keras_attnvariants.foreign.huggingface import read_huggingface
-from keras_attnvariants.foreign.marian import read_marian
-
-__all__ = ["ForeignModel", "converted", "read_huggingface", "read_marian"]
+from keras_attnvariants.foreign.conversion import ForeignModel as ForeignModel
+from keras_attnvariants.foreign.conversion import converted as converted
+from keras_attnvariants.foreign.huggingface import read_huggingface as read_huggingface
+from keras_attnvariants.foreign.marian import read_marian as read_marian

@@ -3,8 +3,6 @@
 Keras and TensorFlow are imported when a model is loaded, not before.
 """
 
-from keras_attnvariants.trained.names import find_model
-from keras_attnvariants.trained.names import load_model
-from keras_attnvariants.trained.names import model_names
-
-__all__ = ["find_model", "load_model", "model_names"]
+from keras_attnvariants.trained.names import find_model as find_model
+from keras_attnvariants.trained.names import load_model as load_model
+from keras_attnvariants.trained.names import model_names as model_names

@@ -3,34 +3,17 @@
 Needs the extra `tune`; keras-tuner is imported when a search starts, not before.
 """
 
-from keras_attnvariants.tuning.dimensions import Range
-from keras_attnvariants.tuning.judgement import Judgement
-from keras_attnvariants.tuning.judgement import judge
-from keras_attnvariants.tuning.named_spaces import SPACES
-from keras_attnvariants.tuning.named_spaces import named_space
-from keras_attnvariants.tuning.proposal import Proposal
-from keras_attnvariants.tuning.proposal import propose
-from keras_attnvariants.tuning.proposal import propose_hybrids
-from keras_attnvariants.tuning.results import SearchResult
-from keras_attnvariants.tuning.results import TrialRecord
-from keras_attnvariants.tuning.search import Search
-from keras_attnvariants.tuning.search import search
-from keras_attnvariants.tuning.space import SearchSpace
-from keras_attnvariants.tuning.trials import Budget
-
-__all__ = [
-    "SPACES",
-    "Budget",
-    "Judgement",
-    "Proposal",
-    "Range",
-    "Search",
-    "SearchResult",
-    "SearchSpace",
-    "TrialRecord",
-    "judge",
-    "named_space",
-    "propose",
-    "propose_hybrids",
-    "search",
-]
+from keras_attnvariants.tuning.dimensions import Range as Range
+from keras_attnvariants.tuning.judgement import Judgement as Judgement
+from keras_attnvariants.tuning.judgement import judge as judge
+from keras_attnvariants.tuning.named_spaces import SPACES as SPACES
+from keras_attnvariants.tuning.named_spaces import named_space as named_space
+from keras_attnvariants.tuning.proposal import Proposal as Proposal
+from keras_attnvariants.tuning.proposal import propose as propose
+from keras_attnvariants.tuning.proposal import propose_hybrids as propose_hybrids
+from keras_attnvariants.tuning.results import SearchResult as SearchResult
+from keras_attnvariants.tuning.results import TrialRecord as TrialRecord
+from keras_attnvariants.tuning.search import Search as Search
+from keras_attnvariants.tuning.search import search as search
+from keras_attnvariants.tuning.space import SearchSpace as SearchSpace
+from keras_attnvariants.tuning.trials import Budget as Budget

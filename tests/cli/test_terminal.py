@@ -158,8 +158,8 @@ def test_a_cheap_command_breaks_no_word(call, environment):
     assert all(len(line.split()) == 1 for line in long)  # an address
     names = {
         "corpora": [
-            *sources.names(),
-            *(sources.get(n).origin for n in sources.names()),
+            *sources.corpus_names(),
+            *(sources.get(n).origin for n in sources.corpus_names()),
         ],
         "models": model_names(),
     }

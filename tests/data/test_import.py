@@ -23,6 +23,6 @@ def test_tensorflow_is_imported_late():
 
 
 def test_public_names_exist():
-    assert all(getattr(data, name) for name in data.__all__)
+    assert all(getattr(data, name) for name in data._LATE)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         data.Nothing  # noqa: B018

@@ -81,7 +81,7 @@ def register_corpus(corpus: RegisteredCorpus) -> None:
     _CORPORA[corpus.name] = corpus
 
 
-def names() -> list[str]:
+def corpus_names() -> list[str]:
     """Returns the names of all registered corpora."""
     return sorted(_CORPORA)
 
@@ -95,7 +95,7 @@ def get(name: str) -> RegisteredCorpus:
     if name not in _CORPORA:
         raise ValueError(
             "`spec` must be a folder, a TSV file or a registered corpus. "
-            f"{did_you_mean(name, names())} Received: {name!r}"
+            f"{did_you_mean(name, corpus_names())} Received: {name!r}"
         )
     return _CORPORA[name]
 

@@ -7,6 +7,4 @@ follows a change to dark mode or paper by itself. What the reader does with the 
 to point at a mark and to bring a system forward, takes a few lines of script.
 """
 
-from keras_attnvariants.experiments.page.rendering import write_page
-
-__all__ = ["write_page"]
+from keras_attnvariants.experiments.page.rendering import write_page as write_page
