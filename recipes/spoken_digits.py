@@ -13,14 +13,22 @@ Recordings of a person are in the corpus "yesno" (60 recordings of eight words a
 8,000 Hz), which this program splits anew, three quarters for training and validation:
 
     python recipes/spoken_digits.py yesno --yesno ../shared/data/yesno
+
+A decoder learns the texts of 40 recordings by heart before it learns to listen. The
+words of the recordings for training are therefore cut at their pauses, and joined anew
+to recordings of one to ten words, which are for training too.
 """
 
 import argparse
 import csv
 import io
+import itertools
 import random
 import shutil
 import subprocess
+import tarfile
+from collections import defaultdict
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -94,25 +102,84 @@ def write_split(folder: Path, split: str, count: int, seed: int) -> None:
     (folder / "clips").mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor() as pool:
         seconds = sum(pool.map(speak, chosen, [folder / name for name in names]))
-    for side, lines in (("audio", names), ("text", [each.text for each in chosen])):
-        text = "".join(f"{line}\n" for line in lines)
-        (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
+    write_lists(folder, split, names, [each.text for each in chosen])
     voices = len({each.voice for each in chosen})
     print(f"{split}: {count} recordings, {seconds / 60:.1f} minutes, {voices} voices")
 
 
-def split_yesno(folder: Path, yesno: Path) -> None:
+def write_lists(
+    folder: Path, split: str, names: Iterable[str], texts: Iterable[str]
+) -> None:
+    """Writes the lists of a split: names of recordings, and texts."""
+    for side, lines in (("audio", names), ("text", texts)):
+        text = "".join(f"{line}\n" for line in lines)
+        (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
+
+
+def words(samples: np.ndarray, rate: int, pause: float = 0.06) -> list[np.ndarray]:
+    """The words of a recording, cut in the middle of its pauses.
+
+    Args:
+        samples: floats.
+        rate: samples per second.
+        pause: the shortest pause between words, in seconds.
+    """
+    step = rate // 100
+    frames = samples[: len(samples) // step * step].reshape(-1, step)
+    loudness = np.sqrt(np.mean(frames**2, axis=1))
+    (loud,) = np.nonzero(loudness > 0.1 * np.quantile(loudness, 0.95))
+    spoken = np.split(loud, np.flatnonzero(np.diff(loud) > pause * 100) + 1)
+    spoken = [each for each in spoken if len(each) >= 10]  # not a click
+    cuts = [(a[-1] + b[0]) // 2 * step for a, b in itertools.pairwise(spoken)]
+    return np.split(samples, cuts)
+
+
+def join_words(
+    folder: Path, rows: list[tuple[str, str]], count: int, seed: int
+) -> None:
+    """Writes new recordings for training, joined of words from those of the corpus.
+
+    Args:
+        folder: it has the recordings; its training lists grow.
+        rows: names and texts of the recordings for training.
+        count: how many recordings to write.
+        seed: of the random choices.
+    """
+    said = defaultdict[str, list[np.ndarray]](list)
+    for name, text in rows:
+        samples, rate = soundfile.read(folder / name)
+        found, texts = words(samples, rate), text.split()
+        if len(found) == len(texts):
+            for word, samples in zip(texts, found, strict=True):
+                said[word].append(samples)
+    draw = random.Random(seed)  # noqa: S311
+    for number in range(count):
+        texts = draw.choices(sorted(said), k=draw.randint(1, 10))
+        samples = np.concatenate([draw.choice(said[word]) for word in texts])
+        name = f"clips/joined-{number:04}.wav"
+        soundfile.write(folder / name, samples, rate, subtype="PCM_16")
+        rows.append((name, " ".join(texts)))
+    print(f"{sum(map(len, said.values()))} words joined to {count} recordings")
+
+
+def split_yesno(folder: Path, yesno: Path, joined: int, seed: int) -> None:
     """Writes the corpus yesno with 15 recordings for testing and 5 for validation."""
-    folder.mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(yesno / "recordings.tar.gz", folder / "recordings.tar.gz")
+    (folder / "clips").mkdir(parents=True, exist_ok=True)
     with (yesno / "manifest.tsv").open(encoding="utf-8") as file:
         rows = sorted(csv.DictReader(file, delimiter="\t"), key=lambda row: row["file"])
-    with (folder / "manifest.tsv").open("w", encoding="utf-8") as file:
-        print("file", "text", "split", sep="\t", file=file)
-        for number, row in enumerate(rows):
-            split = "validation" if number % 12 == 0 else "train"
-            split = "test" if number % 4 == 3 else split
-            print(row["file"], row["transcript"], split, sep="\t", file=file)
+    with tarfile.open(yesno / "recordings.tar.gz") as tar:
+        for member in tar:
+            if recording := tar.extractfile(member):
+                path = folder / "clips" / Path(member.name).name
+                path.write_bytes(recording.read())
+    splits: dict[str, list[tuple[str, str]]] = {s: [] for s in SPEAKERS}
+    for number, row in enumerate(rows):
+        split = "validation" if number % 12 == 0 else "train"
+        split = "test" if number % 4 == 3 else split
+        splits[split].append((f"clips/{row['file']}", row["transcript"]))
+    join_words(folder, splits["train"], joined, seed)
+    for split, chosen in splits.items():
+        write_lists(folder, split, *zip(*chosen, strict=True))
 
 
 def main() -> None:
@@ -124,11 +191,12 @@ def main() -> None:
     number("--held-out", default=300, help="recordings for validation, and for testing")
     number("--seed", default=1)
     parser.add_argument("--yesno", type=Path, help="the corpus yesno, instead")
+    number("--joined", default=1000, help="recordings of joined words, with --yesno")
     given = parser.parse_args()
     if given.folder.exists():
         parser.error(f"there is a folder {given.folder}")
     if given.yesno is not None:
-        split_yesno(given.folder, given.yesno)
+        split_yesno(given.folder, given.yesno, given.joined, given.seed)
         return
     if shutil.which("espeak-ng") is None:
         parser.error("espeak-ng is not installed: sudo apt install espeak-ng")

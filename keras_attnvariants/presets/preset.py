@@ -56,6 +56,7 @@ class TrainingSettings:
         batch_tokens: source and target tokens per update, together.
         steps: number of updates.
         label_smoothing: probability mass taken from the label.
+        ctc_weight: factor of a CTC loss of the encoder's outputs, for speech.
         beta_1, beta_2, epsilon: settings of Adam.
         averaged_checkpoints: how many of the last checkpoints are averaged into the
             final weights.
@@ -75,6 +76,7 @@ class TrainingSettings:
     batch_tokens: int
     steps: int
     label_smoothing: float
+    ctc_weight: float | None = None
     beta_1: float = 0.9
     beta_2: float = 0.98
     epsilon: float = 1e-9

@@ -144,7 +144,7 @@ class TrainingConfig:
 def preset_settings(preset: Preset, corpus: Corpus | None = None) -> dict[str, Any]:
     """Arguments of `TrainingConfig` that a preset, and the corpus, ask for."""
     training = preset.training
-    names = "steps", "label_smoothing", "beta_1", "beta_2", "epsilon"
+    names = "steps", "label_smoothing", "ctc_weight", "beta_1", "beta_2", "epsilon"
     settings = {name: getattr(training, name) for name in names}
     settings["average_last"] = training.averaged_checkpoints
     schedule = dict(training.schedule)

@@ -3,6 +3,7 @@
 import shutil
 import tarfile
 
+import numpy as np
 import pytest
 
 from keras_attnvariants.data import load_corpus
@@ -39,16 +40,41 @@ def test_without_the_program(recipe, tmp_path, monkeypatch):
         recipe("spoken_digits.py", tmp_path / "a")
 
 
-def test_yesno_is_split_anew(recipe, tmp_path):
-    names = [f"{number:02}.wav" for number in range(60)]
-    rows = [f"{name}\tyes no\ttrain\n" for name in names]
+def test_yesno_is_split_anew_and_its_words_are_joined(recipe, tmp_path):
+    rng = np.random.default_rng(3)
+    rows = {f"{n:02}.wav": rng.choice(["yes", "no"], size=n % 3 + 2) for n in range(60)}
     (tmp_path / "yesno").mkdir()
     manifest = tmp_path / "yesno" / "manifest.tsv"
-    manifest.write_text("file\ttranscript\tsplit\n" + "".join(rows))
+    lines = [f"{name}\t{' '.join(words)}\ttrain\n" for name, words in rows.items()]
+    manifest.write_text("file\ttranscript\tsplit\n" + "".join(lines))
+    pitch, pause = {"yes": 500, "no": 1000}, np.zeros(800)
     with tarfile.open(tmp_path / "yesno" / "recordings.tar.gz", "w:gz") as tar:
-        for name in names:
-            tar.add(recordings.write(tmp_path / name, tone(rate=8_000), 8_000), name)
-    recipe("spoken_digits.py", tmp_path / "new", "--yesno", tmp_path / "yesno")
-    corpus = load_corpus(tmp_path / "new", task="speech", cache_dir=tmp_path / "cache")
+        for name, words in rows.items():
+            spoken = [[tone(0.3, 8_000, pitch[word]), pause] for word in words]
+            spoken = np.concatenate([part for both in spoken for part in both])
+            tar.add(recordings.write(tmp_path / name, spoken, 8_000), name)
+    yesno = tmp_path / "new"
+    output = recipe(
+        "spoken_digits.py", yesno, "--yesno", tmp_path / "yesno", "--joined", 30
+    )
+    assert output == "125 words joined to 30 recordings\n"
+    corpus = load_corpus(yesno, task="speech", cache_dir=tmp_path / "cache")
     written = {split: report.written for split, report in corpus.reports.items()}
-    assert written == {"train": 40, "validation": 5, "test": 15}
+    assert written == {"train": 70, "validation": 5, "test": 15}
+    tested = (yesno / "test.audio").read_text().split()
+    trained = (yesno / "train.audio").read_text().split()
+    assert not set(tested) & set(trained)
+    for name, text in zip(
+        trained, (yesno / "train.text").read_text().splitlines(), strict=True
+    ):
+        samples, rate = soundfile.read(yesno / name)
+        assert heard(samples, rate) == text.split()
+
+
+def heard(samples, rate):
+    """The words of tones of 0.3 seconds, by their pitches."""
+    loud = np.abs(samples[: len(samples) // 80 * 80].reshape(-1, 80)).max(1) > 0.1
+    begins = 80 * np.flatnonzero(np.diff(loud, prepend=False) & loud)
+    spectra = [np.fft.rfft(samples[begin + 160 : begin + 1760]) for begin in begins]
+    pitches = [np.abs(spectrum).argmax() * rate / 1600 for spectrum in spectra]
+    return ["yes" if abs(pitch - 500) < 50 else "no" for pitch in pitches]
