@@ -11,50 +11,37 @@ from collections.abc import Sequence
 from typing import Any
 from typing import NamedTuple
 
-from keras_attnvariants.analysis.alignments import AlignedPair
-from keras_attnvariants.analysis.alignments import alignment_errors
-from keras_attnvariants.analysis.alignments import read_alignments
-from keras_attnvariants.analysis.bleu_by_bin import bleu_by_length
-from keras_attnvariants.analysis.bleu_by_bin import bleu_by_off_diagonality
-from keras_attnvariants.analysis.contrastive import agreement_by_distance
-from keras_attnvariants.analysis.contrastive import contrastive_accuracy
-from keras_attnvariants.analysis.contrastive_files import ContrastivePair
-from keras_attnvariants.analysis.contrastive_files import read_contrastive
-from keras_attnvariants.analysis.heads import entropy
-from keras_attnvariants.analysis.heads import locality
-from keras_attnvariants.analysis.heads import off_diagonality
-from keras_attnvariants.analysis.heads import weight_by_distance
-from keras_attnvariants.analysis.quadrants import QuadrantMaps
-from keras_attnvariants.analysis.quadrants import activation_shares
-from keras_attnvariants.analysis.quadrants import quadrant_maps
+from keras_attnvariants.analysis.alignments import AlignedPair as AlignedPair
+from keras_attnvariants.analysis.alignments import alignment_errors as alignment_errors
+from keras_attnvariants.analysis.alignments import read_alignments as read_alignments
+from keras_attnvariants.analysis.bleu_by_bin import bleu_by_length as bleu_by_length
+from keras_attnvariants.analysis.bleu_by_bin import (
+    bleu_by_off_diagonality as bleu_by_off_diagonality,
+)
+from keras_attnvariants.analysis.contrastive import (
+    agreement_by_distance as agreement_by_distance,
+)
+from keras_attnvariants.analysis.contrastive import (
+    contrastive_accuracy as contrastive_accuracy,
+)
+from keras_attnvariants.analysis.contrastive_files import (
+    ContrastivePair as ContrastivePair,
+)
+from keras_attnvariants.analysis.contrastive_files import (
+    read_contrastive as read_contrastive,
+)
+from keras_attnvariants.analysis.heads import entropy as entropy
+from keras_attnvariants.analysis.heads import locality as locality
+from keras_attnvariants.analysis.heads import off_diagonality as off_diagonality
+from keras_attnvariants.analysis.heads import weight_by_distance as weight_by_distance
+from keras_attnvariants.analysis.quadrants import QuadrantMaps as QuadrantMaps
+from keras_attnvariants.analysis.quadrants import activation_shares as activation_shares
+from keras_attnvariants.analysis.quadrants import quadrant_maps as quadrant_maps
 from keras_attnvariants.analysis.streams import Pairs
-from keras_attnvariants.analysis.streams import read_pairs
+from keras_attnvariants.analysis.streams import read_pairs as read_pairs
 from keras_attnvariants.analysis.tables import TEXTS
-from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import Table as Table
 from keras_attnvariants.evaluation.report import Translate
-
-__all__ = [
-    "ANALYSES",
-    "COMPARISONS",
-    "AlignedPair",
-    "ContrastivePair",
-    "QuadrantMaps",
-    "Table",
-    "activation_shares",
-    "agreement_by_distance",
-    "alignment_errors",
-    "bleu_by_length",
-    "bleu_by_off_diagonality",
-    "contrastive_accuracy",
-    "entropy",
-    "locality",
-    "off_diagonality",
-    "quadrant_maps",
-    "read_alignments",
-    "read_contrastive",
-    "read_pairs",
-    "weight_by_distance",
-]
 
 
 class Analysis(NamedTuple):

@@ -9,7 +9,6 @@ from typing import Any
 from typing import ClassVar
 from typing import Literal
 
-from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import model_folder
@@ -162,14 +161,6 @@ class TrainingOptions(UpdateOptions):
     alignment_weight: float | None = option(
         "Factor of the loss of --alignments.", check=check_positive
     )
-    alignment_layer: int | None = option(
-        "Decoder layer whose attention to the source follows --alignments, from 1; by "
-        "default the last but one that can.",
-        min=1,
-    )
-    alignment_head: int | None = option(
-        "Head that follows them, from 1; by default the mean of all.", min=1
-    )
     ctc_weight: float | None = option(
         "Factor of a CTC loss of the encoder's outputs, say 0.3, for speech; none by "
         "default.",
@@ -189,11 +180,11 @@ class TrainingOptions(UpdateOptions):
         from keras_attnvariants.training.training_config import with_schedule
 
         found = given(self, "batch_tokens", "minutes", "dropout", "precision")
-        for name, value in found.items():
-            if name.startswith("alignment_") and not any(alignments or ()):
-                raise ValueError(
-                    f"{flag(name)} needs --alignments. Received: {value} without"
-                )
+        if "alignment_weight" in found and not any(alignments or ()):
+            raise ValueError(
+                "--alignment-weight needs --alignments. "
+                f"Received: {self.alignment_weight} without"
+            )
         return with_schedule(found)
 
 

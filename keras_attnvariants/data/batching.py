@@ -50,8 +50,7 @@ class BatchPlan:
     batch.
 
     Every epoch shows every pair once, in an order drawn from (seed, epoch). Batch
-    `i` is batch `i % num_batches` of epoch `i // num_batches`. A worker `w` of `n`
-    takes the batches with `i % n == w`.
+    `i` is batch `i % num_batches` of epoch `i // num_batches`.
 
     A plan keeps 4 bytes for each pair, and 4 for each of the two epochs that batches
     are read from. It is made in blocks: of lengths with 16 bits it takes 4 bytes

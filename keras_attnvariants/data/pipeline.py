@@ -165,22 +165,17 @@ class TokenizedCorpus:
         batch_tokens: int = 4096,
         seed: int = 0,
         start_step: int = 0,
-        shard: int = 0,
-        num_shards: int = 1,
         split: str = "train",
     ) -> tf.data.Dataset:
         """Returns an endless dataset of shuffled batches.
 
-        Batch `i` is a pure function of (seed, i), and this worker's step `k` is
-        batch `shard + num_shards * k`.
+        Batch `i` is a pure function of (seed, i).
 
         Args:
             batch_tokens: Most padded source and target positions in a batch.
             seed: Non-negative; decides the order in every epoch.
-            start_step: Number of this worker's steps to skip: a resumed training
-                continues with exactly the batch that it would have seen.
-            shard: This worker's number.
-            num_shards: Number of workers.
+            start_step: Number of batches to skip: a resumed training continues with
+                exactly the batch that it would have seen.
             split: The split to read.
 
         Returns:
@@ -191,15 +186,11 @@ class TokenizedCorpus:
             which source tokens each label is linked to.
 
         Raises:
-            ValueError: If `shard` or `start_step` is out of range.
+            ValueError: If `start_step` is out of range.
         """
-        if not 0 <= shard < num_shards:
-            raise ValueError(
-                "`shard` must be in [0, num_shards). "
-                f"Received: shard={shard}, num_shards={num_shards}"
-            )
-        check_integer("start_step", start_step, minimum=0)
-        indices = tf.data.Dataset.counter(shard + num_shards * start_step, num_shards)
+        indices = tf.data.Dataset.counter(
+            check_integer("start_step", start_step, minimum=0)
+        )
         return self._dataset(indices, split, self.plan(split, batch_tokens, seed))
 
     def validation_dataset(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Collection
 from collections.abc import Sequence
@@ -18,9 +17,6 @@ SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 UNKNOWN_PENALTY = 10.0
 # The language of a translation, as the first word of sources of OPUS-MT.
 _LANGUAGE = re.compile(r">>.+<<")
-# Fields of a model of sources with the model of targets, bytes, and with the number of
-# these bytes, 32 bits. SentencePiece leaves fields from 200 on to other programs.
-_TARGET, _SIZE = 200, 201
 
 
 def read(model_bytes: bytes) -> Any:
@@ -29,14 +25,9 @@ def read(model_bytes: bytes) -> Any:
     Raises:
         ValueError: it is not one, or has no pieces.
     """
-    from google.protobuf.message import DecodeError
-
-    model = _messages().ModelProto()
-    is_whole = False
-    with contextlib.suppress(DecodeError):
-        model.ParseFromString(model_bytes)
-        # The pieces come first: a file that is cut short lacks the others.
-        is_whole = model.HasField("trainer_spec") and model.HasField("normalizer_spec")
+    model = _parsed(model_bytes)
+    # The pieces come first: a file that is cut short lacks the others.
+    is_whole = model.HasField("trainer_spec") and model.HasField("normalizer_spec")
     if not (model.pieces and is_whole):
         raise ValueError(
             "The file must be a SentencePiece model, and a whole one. Received: "
@@ -48,24 +39,39 @@ def read(model_bytes: bytes) -> Any:
 def joined(source: bytes, target: bytes) -> bytes:
     """One file with the SentencePiece models of sources and targets.
 
-    Other programs read the model of sources from it.
+    Other programs read the model of sources from it. Messages that follow one another
+    are one message.
     """
-    if source == target:
-        return source
-    held = _varint(_TARGET << 3 | 2) + _varint(len(target)) + target
-    return source + held + _varint(_SIZE << 3 | 5) + len(target).to_bytes(4, "little")
+    return source if source == target else source + _held(target)
 
 
 def parts(model_bytes: bytes) -> tuple[bytes, bytes | None]:
     """The models that `joined` was given; `None` for targets if there is one for both.
 
-    The size at the end tells where they are: reading messages takes long.
+    What is no SentencePiece model is returned as it is.
     """
-    size = int.from_bytes(model_bytes[-4:], "little")
-    target = model_bytes[-6 - size : -6]
-    source = model_bytes[: -len(joined(b"", target))]
-    is_joined = len(target) == size > 0 and joined(source, target) == model_bytes
-    return (source, target) if is_joined else (model_bytes, None)
+    target = _parsed(model_bytes).target
+    if not target:
+        return model_bytes, None
+    return model_bytes.removesuffix(_held(target)), target
+
+
+def _parsed(model_bytes: bytes) -> Any:
+    """The protobuf of a file, which is empty if the file is something else."""
+    from google.protobuf.message import DecodeError
+
+    model = _messages().ModelProto()
+    try:
+        model.ParseFromString(model_bytes)
+    except DecodeError:
+        model.Clear()
+    return model
+
+
+def _held(target: bytes) -> bytes:
+    """The fields of a file that hold the model of targets."""
+    held = _messages().ModelProto(target=target, target_size=len(target))
+    return bytes(held.SerializePartialToString())
 
 
 def ordinary_pieces(model_bytes: bytes) -> dict[str, Any]:
@@ -154,12 +160,6 @@ def _serialized(model: Any, pieces: list[Any]) -> bytes:
     trained.pad_id, trained.unk_id, trained.bos_id, trained.eos_id = range(4)
     trained.vocab_size = len(pieces)
     return bytes(model.SerializeToString())
-
-
-def _varint(number: int) -> bytes:
-    """A number as protobuf writes it: seven bits in a byte, the lowest ones first."""
-    *first, last = [number >> shift & 127 for shift in range(0, number.bit_length(), 7)]
-    return bytes([*(byte | 128 for byte in first), last])
 
 
 @cache

@@ -44,10 +44,7 @@ PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 # not keys: the budget, the precision and the data have tables of their own, and the
 # corpus of a comparison has no alignments.
 OF_BATCHES = {"warmup_steps", "batch_tokens", "bleu_sentences"}
-ELSEWHERE = {
-    *("steps", "validate_every", "precision", "data"),
-    *("alignment_weight", "alignment_layer", "alignment_head"),
-}
+ELSEWHERE = {"steps", "validate_every", "precision", "data", "alignment_weight"}
 TRAINING = OF_BATCHES.union(f.name for f in fields(TrainingConfig)) - ELSEWHERE
 # What analyses need beside a test set, by key of [analyses].
 NEEDS = {

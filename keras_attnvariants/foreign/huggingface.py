@@ -1,6 +1,5 @@
 """MarianMT in the form of Hugging Face: what `save_pretrained` writes."""
 
-import importlib.util
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -73,9 +72,9 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
     """Reads MarianMT, such as a model of OPUS-MT, from a folder of Hugging Face.
 
     Args:
-        folder: with `config.json`, `model.safetensors` (or, where PyTorch is installed,
-            `pytorch_model.bin`), `source.spm`, `target.spm`, `vocab.json` and, for a
-            vocabulary of targets of their own, `target_vocab.json`.
+        folder: with `config.json`, `model.safetensors`, `source.spm`, `target.spm`,
+            `vocab.json` and, for a vocabulary of targets of their own,
+            `target_vocab.json`.
 
     Raises:
         OSError: a file is missing.
@@ -167,36 +166,22 @@ def check_config(config: Mapping[str, Any]) -> None:
 def read_arrays(folder: Path) -> tuple[dict[str, np.ndarray], str]:
     """The weights in a folder by name, and the name of their file."""
     path = (folder / WEIGHTS).resolve()
-    if path.is_file():
-        check_extra("Reading .safetensors", "import", ("safetensors",))
-        import safetensors.numpy
-
-        try:
-            return safetensors.numpy.load(read_file(path)), WEIGHTS
-        # Of a crafted file, its parts raise errors of nearly every kind.
-        except Exception as error:
-            raise ValueError(
-                f"{WEIGHTS} is cut short or holds other than NumPy arrays ({error}). "
-                f"Received: {path}"
-            ) from error
-    old = (folder / OLD_WEIGHTS).resolve()
-    if not old.is_file():
-        raise FileNotFoundError(f"The folder must have {WEIGHTS}. Received: {folder}")
-    if importlib.util.find_spec("torch") is None:
-        raise ValueError(
-            f"{OLD_WEIGHTS} can be read where PyTorch is installed: install it, or "
-            "convert the folder where it is, by MarianMTModel.from_pretrained(FOLDER)"
-            f".save_pretrained(FOLDER), which writes {WEIGHTS}. Received: {folder}"
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"The folder must have {WEIGHTS}, which Transformers makes of "
+            f"{OLD_WEIGHTS}: MarianMTModel.from_pretrained(FOLDER).save_pretrained("
+            f"FOLDER). Received: {folder}"
         )
-    import torch
+    check_extra("Reading .safetensors", "import", ("safetensors",))
+    import safetensors.numpy
 
     try:
-        # Only tensors: a pickle could run anything.
-        found = torch.load(old, map_location="cpu", weights_only=True)
-        return {name: x.float().numpy() for name, x in found.items()}, OLD_WEIGHTS
+        return safetensors.numpy.load(read_file(path)), WEIGHTS
+    # Of a crafted file, its parts raise errors of nearly every kind.
     except Exception as error:
         raise ValueError(
-            f"{OLD_WEIGHTS} is cut short or no file of tensors. Received: {old}"
+            f"{WEIGHTS} is cut short or holds other than NumPy arrays ({error}). "
+            f"Received: {path}"
         ) from error
 
 

@@ -102,16 +102,14 @@ class Guidance:
 
     Attributes:
         layer: number of the decoder layer whose attention is guided, from 1.
-        head: number of its head, from 1; `None` for the mean of all heads.
         loss: function of the weights `[B, T, S]` and the model's inputs; a scalar.
     """
 
     layer: int
-    head: int | None
     loss: Callable[[Tensor, Mapping[str, Tensor]], Tensor]
 
     def alignment(self, attention: Any, scores: Tensor) -> Tensor:
-        """The weights of source tokens that are guided, `[B, T, S]`.
+        """The weights of source tokens that are guided, `[B, T, S]`: means of heads.
 
         Args:
             attention: the attention layer.
@@ -119,9 +117,7 @@ class Guidance:
         """
         if hasattr(attention, "token_scores"):
             scores = attention.token_scores(scores)
-        if self.head is None:
-            return ops.mean(scores, axis=1)
-        return scores[:, self.head - 1]
+        return ops.mean(scores, axis=1)
 
 
 class TranslationModel(keras.Model):
@@ -185,13 +181,13 @@ class TranslationModel(keras.Model):
         self.quantization: str | None = None
         self.guidance: Guidance | None = None
 
-    def guidable_heads(self) -> dict[int, int]:
+    def guidable_layers(self) -> list[int]:
         """Decoder layers whose attention to the source has weights that are learned.
 
         Returns:
-            Their numbers of heads by their own, which count from 1.
+            Their numbers, from 1, in ascending order.
         """
-        return {}
+        return []
 
     def guidance_of(
         self, inputs: dict[str, Tensor], training: bool | None

@@ -115,8 +115,8 @@ class Seq2SeqLSTM(TranslationModel):
             self.add_loss(guidance.loss(weights, inputs))
         return self.embeddings.logits(self.dropout(hidden, training=training))
 
-    def guidable_heads(self) -> dict[int, int]:
-        return {1: 1} if self.decoder.attention else {}
+    def guidable_layers(self) -> list[int]:
+        return [1] if self.decoder.attention else []
 
     def attention_scores(
         self, inputs: dict[str, Tensor], training: bool | None = False

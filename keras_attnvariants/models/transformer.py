@@ -217,15 +217,15 @@ class Transformer(TranslationModel):
         self.add_loss(guidance.loss(weights, inputs))
         return self.logits(x)
 
-    def guidable_heads(self) -> dict[int, int]:
+    def guidable_layers(self) -> list[int]:
         layers = enumerate((b.cross_attention for b in self.decoder_blocks), start=1)
-        return {
-            number: layer.num_heads
+        return [
+            number
             for number, layer in layers
             if layer is not None
             and layer.has_scores
             and getattr(layer, "reads_query", True)
-        }
+        ]
 
     def attention_scores(
         self, inputs: dict[str, Tensor], training: bool | None = False

@@ -47,9 +47,6 @@ class TrainingConfig:
         alignment_weight: factor of a loss that trains attention to the source towards
             the alignments of the corpus, say 0.05; `None` for none. See
             `keras_attnvariants.training.guided_alignment`.
-        alignment_layer: the decoder layer, from 1, whose attention it is; `None` for
-            the last but one of those with weights that are learned.
-        alignment_head: the head, from 1; `None` for the mean of the heads.
         ctc_weight: factor of a CTC loss of the encoder's outputs, say 0.3, which helps
             attention to speech find its way; `None` for none. See
             `keras_attnvariants.models.speech.ctc_loss`.
@@ -89,8 +86,6 @@ class TrainingConfig:
     accumulate: int = 1
     ema: float | None = None
     alignment_weight: float | None = None
-    alignment_layer: int | None = None
-    alignment_head: int | None = None
     ctc_weight: float | None = None
     validate_every: int = 1000
     save_every: int = 500
@@ -110,8 +105,7 @@ class TrainingConfig:
         counts = "steps", "validate_every", "save_every", "log_every", "average_last"
         for name in (*counts, "accumulate"):
             check_integer(name, getattr(self, name))
-        for name in ("patience", "alignment_layer", "alignment_head"):
-            check_optional_integer(name, getattr(self, name))
+        check_optional_integer("patience", self.patience)
         check_rate("label_smoothing", self.label_smoothing)
         if self.ema is not None:
             check_rate("ema", self.ema)

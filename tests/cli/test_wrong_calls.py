@@ -128,7 +128,6 @@ CALLS = {
         (f"{TRAIN} --alignments FILE --alignments FILE", "--alignments once for each"),
         (f"{TRAIN} --alignment-weight 0.1", "--alignment-weight needs --alignments"),
         (f"{TRAIN} --alignments FILE --alignment-weight 0", "must be a positive numb"),
-        (f"{TRAIN} --alignments FILE --alignment-layer 0", "--alignment-layer"),
         (f"{TRAIN} --devices 0", "--devices"),
         (f"{TRAIN} --devices 2", "KERAS_BACKEND=jax"),
         (f"{TRAIN} --coordinator here:7000", "needs --process and --processes"),

@@ -137,19 +137,6 @@ def test_resuming_equals_skipping(tokens, epochs):
     assert_equal(skipped, batches(tokens.training_dataset(512, start_step=step), 5))
 
 
-@pytest.mark.parametrize("num_shards", [2, 3])
-def test_shards_partition_the_batches(tokens, num_shards):
-    count = 4 * num_shards
-    whole = batches(tokens.training_dataset(512), count)
-    for shard in range(num_shards):
-        part = tokens.training_dataset(512, shard=shard, num_shards=num_shards)
-        assert_equal(batches(part, 4), whole[shard::num_shards])
-        resumed = tokens.training_dataset(
-            512, shard=shard, num_shards=num_shards, start_step=2
-        )
-        assert_equal(batches(resumed, 2), whole[shard::num_shards][2:])
-
-
 def test_the_number_of_shapes_is_an_option(corpus, tokenizer):
     tokens = TokenizedCorpus(corpus, tokenizer, max_shapes=3)
     assert len(tokens.plan(batch_tokens=512).shapes) == 3
@@ -253,8 +240,6 @@ def test_large_budgets_and_corpora_stream(tokens, monkeypatch):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"shard": 2, "num_shards": 2}, "`shard`"),
-        ({"shard": -1}, "`shard`"),
         ({"start_step": -1}, "`start_step`"),
         ({"split": "tests"}, "no such split"),
     ],

@@ -25,7 +25,7 @@ def aligned_inputs():
     return inputs | {"alignments": np.zeros(shape, bool)}
 
 
-def noted(layer, head=None):
+def noted(layer):
     """Guidance that records the weights it was given; its loss is their sum."""
     weights = []
 
@@ -33,21 +33,19 @@ def noted(layer, head=None):
         weights.append(given)
         return ops.sum(given)
 
-    return Guidance(layer, head, loss), weights
+    return Guidance(layer, loss), weights
 
 
 @pytest.mark.parametrize("kind", CROSS)
-@pytest.mark.parametrize("head", [None, 2])
-def test_weights_are_those_of_the_layer_and_head(kind, head):
+def test_weights_are_those_of_the_layer(kind):
     model = tiny.make(cross_attention=CROSS[kind], dropout=0.0)
     inputs = aligned_inputs()
     scores = model.attention_scores(inputs)["decoder_1"]["cross"]
     attention = model.decoder_blocks[1].cross_attention
     if kind == "phrases":
         scores = attention.token_scores(scores)
-    expected = tiny.to_numpy(scores)
-    expected = expected.mean(1) if head is None else expected[:, head - 1]
-    model.guidance, weights = noted(2, head)
+    expected = tiny.to_numpy(scores).mean(1)
+    model.guidance, weights = noted(2)
     logits = model(inputs, training=True)
     tiny.near(logits, model(tiny.inputs()))
     real = (inputs["target_ids"] != 0)[..., None]
@@ -68,10 +66,10 @@ def test_the_loss_is_added_in_training_with_alignments_only():
 def test_layers_that_can_be_guided():
     cross = [None, tiny.cross(length_ratio=1.0), tiny.learned()]
     model = tiny.make(cross_attention=cross, num_decoder_layers=3)
-    assert model.guidable_heads() == {3: tiny.HEADS}
+    assert model.guidable_layers() == [3]
     for attention in (True, False):
         model = Seq2SeqLSTM(20, 8, 8, attention=attention)
-        assert model.guidable_heads() == ({1: 1} if attention else {})
+        assert model.guidable_layers() == ([1] if attention else [])
 
 
 def test_a_recurrent_model_is_guided():

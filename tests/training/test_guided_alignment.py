@@ -9,8 +9,8 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.training import train
 from keras_attnvariants.training.guided_alignment import alignment_loss
+from keras_attnvariants.training.guided_alignment import guidance_of
 from keras_attnvariants.training.guided_alignment import guided
-from keras_attnvariants.training.guided_alignment import guided_layer
 from tests.models import tiny
 from tests.training.toy import ToyModel
 from tests.training.toy import same
@@ -175,22 +175,20 @@ def test_accumulated_batches_make_the_update_of_the_large_one(tmp_path):
 
 
 def test_the_default_is_the_last_layer_but_one():
-    assert guided_layer(None, {1: 4, 2: 4, 3: 4}) == 2
-    assert guided_layer(None, {6: 1}) == 6
-    assert guided_layer(1, {1: 4, 2: 4}) == 1
+    config = toy_config(alignment_weight=0.1)
+    layers = [guidance_of(make(layers=count), config).layer for count in (1, 2, 3)]
+    assert layers == [1, 1, 2]
 
 
 @pytest.mark.parametrize(
-    ("model", "settings", "message"),
+    ("model", "message"),
     [
-        (ToyModel, {}, "are learned, such as DotProductAttention"),
-        (fixed, {}, "Received: a model without"),
-        (make, {"alignment_layer": 3}, r"are learned: 1, 2\. Received: 3"),
-        (make, {"alignment_head": 3}, "at most 2, the number of heads of decoder lay"),
+        (ToyModel, "are learned, such as DotProductAttention"),
+        (fixed, "Received: a model without"),
     ],
 )
-def test_models_that_cannot_be_guided_are_refused(model, settings, message):
-    config = toy_config(alignment_weight=0.1, **settings)
+def test_models_that_cannot_be_guided_are_refused(model, message):
+    config = toy_config(alignment_weight=0.1)
     with pytest.raises(ValueError, match=message), guided(model(), config):
         pass
 

@@ -20,16 +20,34 @@ from typing import Any
 
 import keras
 
-from keras_attnvariants.attention.recurrences.base import Recurrence
-from keras_attnvariants.attention.recurrences.context import PreviousContext
-from keras_attnvariants.attention.recurrences.energies import AccumulatedEnergies
-from keras_attnvariants.attention.recurrences.expanded import ExpandedFull
-from keras_attnvariants.attention.recurrences.expanded import ExpandedHead
-from keras_attnvariants.attention.recurrences.expanded import ExpandedHeadKey
-from keras_attnvariants.attention.recurrences.expanded import ExpandedShared
-from keras_attnvariants.attention.recurrences.feedback import AccumulatedWeights
-from keras_attnvariants.attention.recurrences.feedback import PreviousWeights
-from keras_attnvariants.attention.recurrences.feedback import SubtractedWeights
+from keras_attnvariants.attention.recurrences.base import Recurrence as Recurrence
+from keras_attnvariants.attention.recurrences.context import (
+    PreviousContext as PreviousContext,
+)
+from keras_attnvariants.attention.recurrences.energies import (
+    AccumulatedEnergies as AccumulatedEnergies,
+)
+from keras_attnvariants.attention.recurrences.expanded import (
+    ExpandedFull as ExpandedFull,
+)
+from keras_attnvariants.attention.recurrences.expanded import (
+    ExpandedHead as ExpandedHead,
+)
+from keras_attnvariants.attention.recurrences.expanded import (
+    ExpandedHeadKey as ExpandedHeadKey,
+)
+from keras_attnvariants.attention.recurrences.expanded import (
+    ExpandedShared as ExpandedShared,
+)
+from keras_attnvariants.attention.recurrences.feedback import (
+    AccumulatedWeights as AccumulatedWeights,
+)
+from keras_attnvariants.attention.recurrences.feedback import (
+    PreviousWeights as PreviousWeights,
+)
+from keras_attnvariants.attention.recurrences.feedback import (
+    SubtractedWeights as SubtractedWeights,
+)
 from keras_attnvariants.utils.checks import check_choice
 
 RECURRENCES = {
@@ -43,21 +61,6 @@ RECURRENCES = {
     "accumulated_energies": AccumulatedEnergies,
     "subtracted_weights": SubtractedWeights,
 }
-
-__all__ = [
-    "RECURRENCES",
-    "AccumulatedEnergies",
-    "AccumulatedWeights",
-    "ExpandedFull",
-    "ExpandedHead",
-    "ExpandedHeadKey",
-    "ExpandedShared",
-    "PreviousContext",
-    "PreviousWeights",
-    "Recurrence",
-    "SubtractedWeights",
-    "get",
-]
 
 
 def get(recurrence: "str | Recurrence | dict[str, Any]") -> Recurrence:
