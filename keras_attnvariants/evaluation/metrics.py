@@ -209,8 +209,7 @@ def corpus_rouge(
         Three `Score`, each between 0 and 100.
 
     Raises:
-        ValueError: as for `corpus_bleu`, the references have no word, or rouge-score is
-            not installed.
+        ValueError: as for `corpus_bleu`, or rouge-score is not installed.
 
     Example:
 

@@ -4,12 +4,13 @@ So they have its signatures, several references, and counts of sentences that ad
 from which everything else here resamples test sets.
 """
 
-import re
 from collections.abc import Mapping
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import regex
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.base import Score
 from sacrebleu.metrics.base import Signature
@@ -24,6 +25,15 @@ ERROR_RATES = {
     "wer": ("WER", "words", "process_words"),
     "cer": ("CER", "characters", "process_characters"),
 }
+_LETTER, _LATIN = (
+    regex.compile(r"\p{L}"),
+    regex.compile(r"[\p{L}&&\p{Latin}]", regex.V1),
+)
+_NO_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
+_WORD = regex.compile(
+    rf"[\p{{L}}&&[{_NO_SPACES}]]\p{{M}}*|[[\p{{L}}\p{{M}}\p{{N}}]--[{_NO_SPACES}]]+",
+    regex.V1,
+)
 
 
 class RatioMetric(Metric):
@@ -46,18 +56,9 @@ class RatioMetric(Metric):
             found.update(name, value)
         return found
 
-    def has_words(self, text: str) -> bool:
-        """Whether there is anything in a reference to be found."""
-        raise NotImplementedError
-
     def details(self, sums: Sequence[float]) -> str:
         """All counts, in words; nothing by default."""
         return ""
-
-    def _cache_references(self, references: Sequence[Sequence[str]]) -> list[Any]:
-        if not any(self.has_words(text or "") for refs in references for text in refs):
-            raise ValueError("`references` must have words. Received: none")
-        return super()._cache_references(references)
 
     def _extract_reference_info(self, refs: Sequence[str]) -> dict[str, Any]:
         return {"references": refs}
@@ -78,8 +79,9 @@ class RatioMetric(Metric):
 class Rouge(RatioMetric):
     """ROUGE (Lin 2004) by rouge-score: the mean F1 of summaries.
 
-    Of several references, the one that a summary is nearest to counts. The package
-    knows letters without accents and digits only: it is for English.
+    Of several references, the one that a summary is nearest to counts; one without
+    words gives 0. The words of rouge-score are runs of English letters and digits.
+    Where most letters of a reference are not Latin, `words_of` tells the words instead.
 
     Args:
         kind: `"rouge1"`, `"rouge2"` or `"rougeL"`.
@@ -98,19 +100,40 @@ class Rouge(RatioMetric):
             "references": "best",
             "stem": "yes" if stem else "no",
             "rouge-score": installed("rouge-score"),
+            "other-scripts": "unicode",
         }
         super().__init__(ROUGE[kind], settings)
         self.kind = kind
-        self.scorer = RougeScorer([kind], use_stemmer=stem)
-
-    def has_words(self, text: str) -> bool:
-        return re.search("[a-z0-9]", text.lower()) is not None
+        self.latin = RougeScorer([kind], use_stemmer=stem)
+        words = SimpleNamespace(tokenize=words_of)
+        self.other = RougeScorer([kind], tokenizer=words)
 
     def _compute_segment_statistics(
         self, hypothesis: str, ref_kwargs: Mapping[str, Any]
     ) -> list[float]:
-        found = (self.scorer.score(r, hypothesis) for r in ref_kwargs["references"])
-        return [max(scores[self.kind].fmeasure for scores in found), 1.0]
+        found = (self._f1(hypothesis, text) for text in ref_kwargs["references"])
+        return [max(found), 1.0]
+
+    def _f1(self, hypothesis: str, reference: str) -> float:
+        scorer = self.latin if is_latin(reference) else self.other
+        return float(scorer.score(reference, hypothesis)[self.kind].fmeasure)
+
+
+def is_latin(text: str) -> bool:
+    """Whether at least half of the letters of a text are Latin."""
+    latin = len(_LATIN.findall(text))
+    return 2 * latin >= len(_LETTER.findall(text))
+
+
+def words_of(text: str) -> list[str]:
+    """The runs of letters, marks and digits of a text in small letters.
+
+    Characters of scripts without spaces are words, with the marks that they carry.
+
+    >>> words_of("В 2020-м: дождь. 下雨了")
+    ['в', '2020', 'м', 'дождь', '下', '雨', '了']
+    """
+    return _WORD.findall(text.lower())
 
 
 class ErrorRate(RatioMetric):
@@ -140,14 +163,16 @@ class ErrorRate(RatioMetric):
         }
         super().__init__(label, settings)
 
-    def has_words(self, text: str) -> bool:
-        return bool(text.split())
-
     def details(self, sums: Sequence[float]) -> str:
         _, units, *errors = map(round, sums)
         names = ("substitutions", "deletions", "insertions")
         parts = [f"{n} {name}" for n, name in zip(errors, names, strict=True)]
         return f"{', '.join(parts)}, {units} {self.unit}"
+
+    def _cache_references(self, references: Sequence[Sequence[str]]) -> list[Any]:
+        if not any((text or "").split() for refs in references for text in refs):
+            raise ValueError("`references` must have words. Received: none")
+        return super()._cache_references(references)
 
     def _preprocess_segment(self, sent: str) -> str:
         return " ".join(sent.split())

@@ -15,3 +15,8 @@ def test_the_first_and_the_nearest_sentence():
 def test_references_without_words_are_near_to_nothing():
     references = [["\N{HORIZONTAL ELLIPSIS}", "it stopped"], [None, None]]
     assert oracle(DOCUMENTS, references) == ["A dog ran.", "It stopped."]
+
+
+def test_the_nearest_sentence_in_russian():
+    document = "Кошка спала. Дождь шёл в Москве."
+    assert oracle([document], [["дождь в Москве"]]) == ["Дождь шёл в Москве."]

@@ -3,6 +3,7 @@
 from collections import Counter
 
 import pytest
+from rouge_score.rouge_scorer import RougeScorer
 
 from keras_attnvariants.evaluation import corpus_rouge
 from keras_attnvariants.evaluation import word_error_rate
@@ -91,12 +92,44 @@ def test_bad_input(metric, monkeypatch):
         metric(["a"], ["a"])
 
 
-@pytest.mark.parametrize(
-    ("metric", "references"), [(word_error_rate, [" "]), (corpus_rouge, ["λόγος"])]
-)
-def test_references_without_words(metric, references):
+def test_references_without_words():
     with pytest.raises(ValueError, match="must have words"):
-        metric(["a"], references)
+        word_error_rate(["a"], [" "])
+    for empty in ("", "…", "— 。"):
+        assert [score.value for score in corpus_rouge(["a"], [empty])] == [0, 0, 0]
+        assert corpus_rouge(["a b", "c"], [empty, "c"])[0].value == 50
+
+
+@pytest.mark.parametrize(
+    ("reference", "summary", "words"),
+    [
+        ("Дождь шёл, в Москве!", "в Москве дождь", (4, 3, 3, 1, 2)),
+        ("В 2020 году: Ford", "году", (4, 1, 1, 0, 1)),
+        ("下雨了。", "雨了", (3, 2, 2, 1, 2)),
+        ("बारिश हुई", "बारिश", (2, 1, 1, 0, 1)),
+    ],
+)
+def test_words_of_other_scripts_than_latin(reference, summary, words):
+    """By hand: words of both, words and pairs in common, longest subsequence."""
+    wanted, found, ones, twos, longest = words
+    expected = [
+        f1(ones, found, wanted),
+        f1(twos, found - 1, wanted - 1),
+        f1(longest, found, wanted),
+    ]
+    values = [score.value for score in corpus_rouge([summary], [reference])]
+    assert values == pytest.approx(expected)
+
+
+def test_english_has_the_scores_of_the_library():
+    texts = ["Café λ 3.5% rain's", "the naïve cats (2)", "...", "A", "", "Über 下 cats"]
+    for kind in ("rouge1", "rouge2", "rougeL"):
+        scorer = RougeScorer([kind], use_stemmer=True)
+        for reference in texts:
+            for summary in [*texts, "Дождь 3"]:
+                own = corpus_score(make_metric(kind), [summary], [reference])
+                library = scorer.score(reference, summary)[kind].fmeasure
+                assert own.value == pytest.approx(100 * library)
 
 
 def test_the_best_of_several_references_counts():
