@@ -80,8 +80,8 @@ def evaluate(
     from keras_attnvariants.evaluation.metrics import check_tokenizer
 
     check_tokenizer(tokenize)
-    loaded = corpus.load(systems.task)
-    task = get_task(loaded.task)
+    task = get_task(corpus.task or systems.task)
+    loaded = corpus.load(task.name)
     sources, single = (texts[:sentences] for texts in loaded.read_lines(split))
     wanted: Any = [single]
     if references is not None:
@@ -95,7 +95,7 @@ def evaluate(
     found: dict[str, Translate] = {
         name: partial(BASELINES[name], references=wanted) for name in task.baselines
     }
-    for path, translate in (found | systems.translators(search)).items():
+    for path, translate in (found | systems.translators(search, task=task)).items():
         # There is nothing to be timed, or written, of a baseline.
         is_system = path not in found
         report = kav.evaluation.evaluate(

@@ -159,19 +159,31 @@ class SystemOptions:
         no_repeat_ngram: int | None = None,
         sampling: SamplingOptions | None = None,
         command: str | None = None,
+        task: tasks.Task | None = None,
     ) -> dict[str, Translate]:
         """Functions that translate lists of texts, by their model as it was given.
 
         Raises:
             ValueError: a model cannot be loaded, has no such tag, or is not one of
-                this command.
+                this command or this task.
         """
-        if command is not None and self.model is not None:
-            check_command(command, tasks.get(self.task).reads_text, self.model)
+
+        def check(reads_text: bool, name: str) -> None:
+            if command is not None:
+                check_command(command, reads_text, name)
+            if task is not None and task.reads_text != reads_text:
+                what = "texts" if reads_text else "recordings"
+                raise ValueError(
+                    f"This model reads {what}, and the task {task.name!r} has "
+                    f"{task.reads}. Received: {name}"
+                )
+
+        if self.model is not None:
+            check(tasks.get(self.task).reads_text, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
-            if command is not None and name != self.model:
-                check_command(command, translator.reads_text, name)
+            if name != self.model:
+                check(translator.reads_text, name)
             translate: Translate = translator.translate
             if sampling is not None:
                 translate = partial(sampling.translations, translator)

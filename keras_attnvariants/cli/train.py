@@ -86,6 +86,7 @@ def train(
     check_output_folder("--run", run.run)
     import_modules(run.imports)
     import keras_attnvariants as kav
+    from keras_attnvariants.training.model_training import check_task
 
     settings = training.settings(corpora.alignments)
     callbacks = [made for name in run.callback or () for made in load_callbacks(name)]
@@ -100,7 +101,9 @@ def train(
         begin = start.settings(run.preset)
         own = begin["fine_tuning"].sizes(preset) if "fine_tuning" in begin else {}
         preset.check(sizes.vocabulary_size, **own | model)
-        corpus = corpora.load(start.task() or preset.task)
+        task = corpora.task or start.task() or preset.task
+        check_task(preset, task, begin.get("fine_tuning"))
+        corpus = corpora.load(task)
         typer.echo(corpus.report)
         kav.training.train_preset(
             preset,

@@ -263,7 +263,9 @@ def tune(
 
     limit = kav.tuning.Budget(**vars(budget))
     name = subject.preset_name(corpus.task)
-    loaded = corpus.load(subject.task(name))
+    task = corpus.task or subject.task(name)
+    kav.data.tasks.get(task).check(kav.presets.get(name), name)
+    loaded = corpus.load(task)
     preset, space = subject.explore(name, loaded, model)
     prepared = kav.tuning.search(
         preset,

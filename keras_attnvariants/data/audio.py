@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from keras_attnvariants.data.tokenizer import Tokenizer
 
 # Ending of the files of a corpus that have the path of a recording in each line.
-AUDIO = "audio"
 SAMPLE_RATE = 16_000
 SILENCE = 1 << 15  # the id of a sample of 0
 # Others are mistakes, and would take any amount of memory.

@@ -18,7 +18,6 @@ from typing import NamedTuple
 from keras_attnvariants.data import sources
 from keras_attnvariants.data import tasks
 from keras_attnvariants.data.alignments import cached_alignments
-from keras_attnvariants.data.audio import AUDIO
 from keras_attnvariants.data.audio import stamp
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_split
@@ -148,7 +147,7 @@ def load_corpus(
             - the name of a registered corpus, such as `"bible-de-en"`, which is
               fetched once. `corpus_names()` lists them.
 
-            If the source language is `"audio"`, sources are paths of recordings, whole
+            If the task is `"speech"`, sources are paths of recordings, whole
             or from the folder of the file. Those that cannot be read are bad; in the
             cleaned files, paths are whole, or empty for bad ones.
         source_language: Language code as in the file names; by default that of the
@@ -237,7 +236,7 @@ class _Found(NamedTuple):
     @property
     def recordings(self) -> Path | None:
         """The folder that paths of recordings begin in, if sources are such paths."""
-        return self.inputs[0].parent if self.languages[0] == AUDIO else None
+        return self.inputs[0].parent if self.languages[0] == tasks.AUDIO else None
 
     def check(self, max_invalid: float, alignments: Any, unique: bool) -> None:
         """Raises unless it is text and can have the alignments; see `load_corpus`."""

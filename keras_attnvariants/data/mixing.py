@@ -108,7 +108,8 @@ def mix_corpora(
         cache_dir: as in `load_corpus`.
 
     Raises:
-        ValueError: there is no corpus, one has no split "train", the weights or tags
+        ValueError: there is no corpus, they have several tasks, one has no split
+            "train", the weights or tags
             are not as many as the corpora, or a tag is not a single word.
 
     Example:
@@ -133,6 +134,10 @@ def mix_corpora(
         check_tag(tag)
     for corpus in corpora:
         corpus.files(_TRAIN)
+    if len(found := {corpus.task for corpus in corpora}) > 1:
+        raise ValueError(
+            "`corpora` must be of one task. Received: " + ", ".join(sorted(found))
+        )
     mixture = Mixture(
         tuple(corpus.reports[_TRAIN].written for corpus in corpora),
         None if weights is None else tuple(map(float, weights)),

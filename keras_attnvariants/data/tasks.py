@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from keras_attnvariants.data.tokenizer import Tokenizer
 
 DEFAULT = "translation"
+# The ending of lists of recordings.
+AUDIO = "audio"
 # Metrics of which less is better.
 LOWER_IS_BETTER = ("loss", "ter", "wer", "cer")
 
@@ -40,7 +42,7 @@ class Conversion(NamedTuple):
 
 def no_tokenizer(subwords: Tokenizer) -> Tokenizer:
     """The subwords themselves, of which sources and targets consist."""
-    return subwords
+    return subwords.target
 
 
 def no_conversion(path: Path) -> Conversion | None:
@@ -91,10 +93,39 @@ class Task:
         """The endings of the files of a corpus: those given, else its own.
 
         Raises:
-            ValueError: one is missing, is not a code, or both are the same.
+            ValueError: one is missing, is not a code, or both are the same; or they are
+                recordings where the task has texts, or texts where it has recordings.
         """
         own = self.languages or (None, None)
-        return check_languages(source or own[0], target or own[1])
+        sides = check_languages(source or own[0], target or own[1])
+        if (sides[0] == AUDIO) == self.reads_text or sides[1] == AUDIO:
+            raise ValueError(
+                f"`source_language` is {AUDIO!r} for the task 'speech', for no other "
+                f"task. Received: {sides[0]!r} to {sides[1]!r} for {self.name!r}"
+            )
+        return sides
+
+    @property
+    def reads(self) -> str:
+        """What sources are, in a word."""
+        return "texts" if self.reads_text else "recordings"
+
+    def check(self, subject: Any, name: str) -> None:
+        """Raises unless a model, or those of a preset, can read the sources.
+
+        Args:
+            subject: the model or the preset.
+            name: what messages call it.
+
+        Raises:
+            ValueError: one has texts and the other recordings.
+        """
+        other = task_of(subject)
+        if other.reads_text != self.reads_text:
+            raise ValueError(
+                f"The task {self.name!r} has {self.reads}, and models of the task "
+                f"{other.name!r} read {other.reads}. Received: {name}"
+            )
 
 
 def audio_tokenizer(subwords: Any) -> Any:
@@ -139,7 +170,7 @@ TASKS = {
             name="speech",
             preset="kav/base/digits",
             metrics=("wer", "cer"),
-            languages=("audio", "text"),
+            languages=(AUDIO, "text"),
             reads_text=False,
             max_length=1024,
             at_once=64,

@@ -25,10 +25,8 @@ ERROR_RATES = {
     "wer": ("WER", "words", "process_words"),
     "cer": ("CER", "characters", "process_characters"),
 }
-_LETTER, _LATIN = (
-    regex.compile(r"\p{L}"),
-    regex.compile(r"[\p{L}&&\p{Latin}]", regex.V1),
-)
+_LETTER = regex.compile(r"\p{L}")
+_LATIN = regex.compile(r"[\p{L}&&\p{Latin}]", regex.V1)
 _NO_SPACES = r"\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}"
 _WORD = regex.compile(
     rf"[\p{{L}}&&[{_NO_SPACES}]]\p{{M}}*|[[\p{{L}}\p{{M}}\p{{N}}]--[{_NO_SPACES}]]+",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.experiments import result_files
@@ -239,6 +240,7 @@ def check_system(folder: ComparisonFolder, system: SystemSettings) -> None:
     """
     try:
         preset = get(system.preset)
+        tasks.get(folder.settings.corpus.task).check(preset, system.preset)
         preset.count(folder.vocabulary_size(), **folder.options(system))
         _, settings = training_settings(folder, system)
         TrainingConfig(**preset_settings(preset) | settings)

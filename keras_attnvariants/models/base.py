@@ -15,6 +15,7 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.models import templates
 from keras_attnvariants.utils.checks import LARGEST_BEAM
+from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -23,6 +24,8 @@ from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
+# See `keras_attnvariants.data.tasks`, which knows more of them.
+TASKS = ("translation", "summarisation", "speech")
 # The name of what the weights are compared with, among the inputs of a model.
 ALIGNMENTS = "alignments"
 
@@ -149,7 +152,7 @@ class TranslationModel(keras.Model):
             configuration.
 
     Raises:
-        ValueError: a size or id is out of range.
+        ValueError: a size or id is out of range, or there is no such task.
     """
 
     def __init__(
@@ -177,7 +180,7 @@ class TranslationModel(keras.Model):
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         self.search_settings = SearchSettings.get(search_settings)
         self.source_stride = 1
-        self.task = task
+        self.task = check_choice("task", task, TASKS)
         self.quantization: str | None = None
         self.guidance: Guidance | None = None
 

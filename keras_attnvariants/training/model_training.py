@@ -282,6 +282,7 @@ def built(
     # Imports TensorFlow.
     from keras_attnvariants.data import TokenizedCorpus
 
+    check_task(preset, corpus.task, fine_tuning)
     positions, seed = given["data"]["batch_tokens"], given["data"]["seed"]
     check_optional_integer("batch_tokens", positions)
     check_optional_integer("vocabulary_size", vocabulary_size)
@@ -323,6 +324,18 @@ def built(
         if not saved:
             print(f"Weights of {fine_tuning.model}:\n{taken}")
     return model, tokens, config
+
+
+def check_task(preset: Preset, task: str, fine_tuning: FineTuning | None) -> None:
+    """Raises unless the model of a run can read the sources of a task.
+
+    Raises:
+        ValueError: one has texts and the other recordings.
+    """
+    subject: tuple[Any, str] = preset, preset.name
+    if fine_tuning is not None and fine_tuning.keep_architecture:
+        subject = fine_tuning.trained.model, str(fine_tuning.model)
+    tasks.get(task).check(*subject)
 
 
 def given_tokenizer(

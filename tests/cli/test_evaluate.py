@@ -7,6 +7,7 @@ import pytest
 
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
+from tests.data import recordings
 from tests.experiments.test_comparison import BARE
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
@@ -120,6 +121,13 @@ def test_without_matplotlib(kav, monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     result = kav("attention", "a", "--model", ".")
     check_error(result, "matplotlib, not installed here", "pip install")
+
+
+def test_a_model_of_another_task(kav, tmp_path, run_folder):
+    folder = recordings.corpus(tmp_path / "corpus")
+    options = ("--data", folder, "--task", "speech", "--model", run_folder)
+    result = kav("evaluate", *options)
+    check_error(result, "reads texts, and the task 'speech' has recordings")
 
 
 def test_summaries_beside_their_baselines(kav, corpus, run_folder, tmp_path):

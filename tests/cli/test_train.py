@@ -86,6 +86,28 @@ def test_an_unknown_preset_gets_the_nearest(kav, tmp_path, folder):
     check_error(result, "kav/hc-sa/bible")
 
 
+@pytest.mark.parametrize(
+    ("task", "preset", "phrase"),
+    [
+        (
+            "translation",
+            "kav/base/digits",
+            "'translation' has texts, and models of",
+        ),
+        ("summarisation", "kav/base/digits", "'summarisation' has texts"),
+        ("speech", "kav/base/bible", "'speech' has recordings, and models"),
+        ("speech", "kav/base/digits", "'audio' for the task 'speech'"),
+    ],
+)
+def test_a_preset_of_another_task(kav, tmp_path, folder, task, preset, phrase):
+    result = train(kav, tmp_path, folder, "--task", task, "--preset", preset)
+    check_error(result, phrase)
+
+
+def test_recordings_have_a_task(kav, tmp_path, folder):
+    check_error(train(kav, tmp_path, folder, source="audio"), "for no other task")
+
+
 def test_a_vocabulary_too_large_for_the_corpus(kav, tmp_path, folder):
     result = train(kav, tmp_path, folder, "--vocabulary-size", 7000)
     check_error(result, "vocabulary_size=7000", "--vocabulary-size", "at most")

@@ -29,6 +29,13 @@ def test_a_budget_is_needed_and_one_only(tune):
     check_error(tune("--updates", 5, "--minutes", 1), "2 of them")
 
 
+def test_a_preset_of_another_task(tune):
+    result = tune(
+        "--updates", 5, "--preset", "kav/base/digits", "--task", "translation"
+    )
+    check_error(result, "'translation' has texts, and models of the task 'speech'")
+
+
 def test_a_misspelt_space(tune):
     result = tune("--updates", 5, space="you2020/ofsets")
     check_error(result, "Did you mean 'you2020/offsets'")

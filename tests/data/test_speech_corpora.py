@@ -18,7 +18,7 @@ def folder(tmp_path):
 
 def load(folder, **options):
     cache = folder.parent / "cache"
-    return load_corpus(folder, "audio", "text", cache_dir=cache, **options)
+    return load_corpus(folder, cache_dir=cache, task="speech", **options)
 
 
 def test_bad_recordings_are_counted_and_named(folder):

@@ -6,6 +6,7 @@ import pytest
 
 import keras_attnvariants as kav
 from keras_attnvariants.data import tasks
+from keras_attnvariants.models.base import TASKS
 
 ATTENTION = kav.DotProductAttention(num_heads=2)
 
@@ -38,6 +39,44 @@ def test_languages_are_those_of_the_task_unless_given():
     assert translation.sides("en", "de") == ("en", "de")
     with pytest.raises(ValueError, match="`source_language`.*Received: None"):
         translation.sides(None, "de")
+
+
+@pytest.mark.parametrize(
+    ("task", "sides"),
+    [
+        ("translation", ("audio", "text")),
+        ("translation", ("de", "audio")),
+        ("summarisation", ("audio", None)),
+        ("speech", ("de", "en")),
+    ],
+)
+def test_recordings_are_sources_of_one_task(task, sides):
+    assert tasks.get("speech").sides(None, "de") == ("audio", "de")
+    with pytest.raises(ValueError, match=f"'audio' for .*Received: .* for '{task}'"):
+        tasks.get(task).sides(*sides)
+
+
+def test_a_model_has_a_known_task():
+    assert [*tasks.TASKS] == [*TASKS]
+    with pytest.raises(ValueError, match="`task` must be one of .* Received: 'x'"):
+        small_model(task="x")
+
+
+@pytest.mark.parametrize(
+    ("task", "preset"),
+    [
+        ("translation", "kav/base/digits"),
+        ("summarisation", "kav/base/digits"),
+        ("speech", "kav/base/bible"),
+    ],
+)
+def test_presets_read_the_sources_of_a_task(task, preset):
+    found = kav.presets.get(preset)
+    with pytest.raises(ValueError, match=f"The task '{task}' has .*: {preset}"):
+        tasks.get(task).check(found, preset)
+    tasks.get(found.task).check(found, preset)
+    # A model that translates may go on with summaries.
+    tasks.get("summarisation").check(kav.presets.get("kav/base/bible"), "base")
 
 
 def test_models_carry_the_name_of_their_task(tmp_path):

@@ -291,6 +291,7 @@ def test_another_corpus_is_refused(compare, corpus_folder, tmp_path):
     "systems, phrase",
     [
         ("kav/hc-sb/bible", "System 'hc' does not build: .*kav/hc-sa/bible"),
+        ("kav/base/digits", "'hc' does not build: .*'translation' has texts"),
         ('kav/hc-sa/bible"\noptions = {heads = 3}#', "'hc' does not build"),
         ('kav/hc-sa/bible"\noptions = {num_heads = 3}#', "'hc' does not build: .*=3"),
         (
