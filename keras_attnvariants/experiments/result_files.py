@@ -69,10 +69,10 @@ def score_table(result: ComparisonResult) -> Table:
     table = Table("System", title=f"{metric}, {result.budget} each")
     for heading in ("parameters", *(test.name for test in result.test_sets)):
         table.add_column(Text(heading), justify="right")
-    for system in result.systems:
-        cells = [plain_cell(result, system.name, t.name) for t in result.test_sets]
-        name = Text(system.name, overflow="fold")
-        table.add_row(name, f"{system.parameters:,}", *cells)
+    rows = {system.name: f"{system.parameters:,}" for system in result.systems}
+    for system, parameters in (rows | dict.fromkeys(result.untrained, "–")).items():
+        cells = [plain_cell(result, system, t.name) for t in result.test_sets]
+        table.add_row(Text(system, overflow="fold"), parameters, *cells)
     table.caption = (
         f"± is the standard deviation over seeds; p by Dunnett's test against "
         f"{result.baseline}"

@@ -234,6 +234,8 @@ class ComparisonResult(JupyterMixin):
         confidence: confidence of all intervals.
         metrics: in the order of the file; the first decides "better" and "worse".
         test_sets, systems: in the order of the file.
+        untrained: names of what is scored beside the systems and needs no model, such
+            as the first sentence of each document. It is in no test.
         runs: those that have ended.
         missing: systems and seeds of those that have not, such as `"base 3"`.
         scores: for each test set, metric and system with a run.
@@ -265,6 +267,7 @@ class ComparisonResult(JupyterMixin):
     attention: tuple[AttentionLayer, ...]
     origin: Origin
     points: tuple[PointResult, ...] = ()
+    untrained: tuple[str, ...] = ()
 
     def __rich__(self) -> Table:
         # Late: it reads results.

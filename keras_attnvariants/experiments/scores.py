@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from functools import partial
+from itertools import chain
 from statistics import fmean
+from types import MappingProxyType
 from typing import Any
 from typing import NamedTuple
 
@@ -106,6 +108,7 @@ def score_test_set(
     language: str,
     baseline: str,
     settings: ScoreSettings,
+    untrained: Mapping[str, Sequence[str]] = MappingProxyType({}),
 ) -> tuple[list[ScoreSummary], list[Difference]]:
     """Scores of the systems on a test set, and tests against the baseline.
 
@@ -117,17 +120,20 @@ def score_test_set(
         baseline: name of the system that the others are compared with. Without it
             among the texts there are no differences.
         settings: metrics, intervals and tests.
+        untrained: texts that no system made, by name. They have scores, and are in no
+            test.
 
     Returns:
         Scores and differences, by metric and system.
     """
     summaries: list[ScoreSummary] = []
     differences: list[Difference] = []
+    alone = [(name, {0: lines}) for name, lines in untrained.items()]
     for name in settings.metrics:
         metric = make_metric(name, settings.tokenize, language)
         name = label(name)
         found = {}
-        for system, by_seed in texts.items():
+        for system, by_seed in chain(texts.items(), alone):
             counts = {
                 seed: sentence_statistics(metric, lines, [references])
                 for seed, lines in by_seed.items()
@@ -144,6 +150,7 @@ def score_test_set(
                 signature=str(metric.get_signature()),
             )
             summaries.append(summary)
+        found = {system: found[system] for system in texts}
         base = found.pop(baseline, None)
         if base is None:
             continue

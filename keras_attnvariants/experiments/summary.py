@@ -73,10 +73,8 @@ def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
             )
             for test in s.test_sets
         ),
-        systems=(
-            *(describe(folder, *pair) for pair in found),
-            *(SystemResult(name, "", 0) for name in tasks.get(s.corpus.task).baselines),
-        ),
+        systems=tuple(describe(folder, *pair) for pair in found),
+        untrained=tasks.get(s.corpus.task).baselines,
         runs=tuple(
             replace(record.result, curve=tuple(map(point, read_log(run.path / LOG))))
             for run in done
@@ -116,10 +114,12 @@ def score_translations(
         texts.setdefault(run.system.name, {})[run.seed] = run.translations(test)
     sources, references = folder.pairs(test)
     s = folder.settings
-    for name in tasks.get(s.corpus.task).baselines:
-        texts[name] = {0: BASELINES[name](sources, [references])}
+    untrained = {
+        name: BASELINES[name](sources, [references])
+        for name in tasks.get(s.corpus.task).baselines
+    }
     return score_test_set(
-        test.name, texts, references, s.corpus.target, s.baseline, settings
+        test.name, texts, references, s.corpus.target, s.baseline, settings, untrained
     )
 
 

@@ -23,6 +23,7 @@ from keras_attnvariants.experiments import comparison_folder
 from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.comparison_folder import RunRecord
+from keras_attnvariants.experiments.page.ranking import cost_values
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.presets import registry
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -239,6 +240,18 @@ def test_one_system_only_and_scores_only(compare, jobs):
     assert jobs == []
     assert result.score("hc", "test", "BLEU") is not None
     assert result.score("base", "test", "BLEU") is None
+
+
+def test_summaries_without_a_model_are_no_systems(compare):
+    task = {"[test_sets]": 'task = "summarisation"\n[test_sets]'}
+    result = compare(**task)
+    assert [system.name for system in result.systems] == ["base", "hc"]
+    assert result.untrained == ("lead-1", "oracle")
+    assert {row.system for row in result.differences} == {"hc"}
+    for name in result.untrained:
+        assert result.score(name, "test", "ROUGE-1").deviation is None
+    assert "parameters" in cost_values(result)
+    assert cost_values(result)["parameters"].keys() == {"base", "hc"}
 
 
 def test_another_beam_translates_again_and_trains_nothing(compare, jobs):

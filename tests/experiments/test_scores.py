@@ -173,6 +173,27 @@ def test_equal_sentences_leave_the_seeds_alone():
     assert counts / 4000 == pytest.approx(0.25, abs=0.03)
 
 
+def test_texts_without_a_system_are_in_no_test(references):
+    """All tests and their corrections are as if the texts were not there."""
+    base, ours, more = (
+        {seed: noisy(references, rate, 10 * place + seed) for seed in (1, 2)}
+        for place, rate in enumerate((0.5, 0.4, 0.3))
+    )
+    texts = {"base": base, "ours": ours, "more": more}
+    settings = ScoreSettings(metrics=("rouge1",), samples=50)
+    call = ("t", texts, references, "en", "base", settings)
+    scores, differences = score_test_set(*call)
+    lead = {"lead": [line.split()[0] for line in references], "oracle": references}
+    more_scores, same = score_test_set(*call, lead)
+    assert same == differences and len(differences) == 2
+    assert more_scores[:3] == scores
+    assert [(s.system, s.seeds) for s in more_scores[3:]] == [
+        ("lead", (0,)),
+        ("oracle", (0,)),
+    ]
+    assert more_scores[4].mean == 100
+
+
 def test_the_bleu_of_moses_tokens():
     """As sacrebleu scores tokens that are lower-cased and split by hand."""
     texts = ["Ein Mann, z. B. im 'roten' Hemd.", "Zwei Hunde"]

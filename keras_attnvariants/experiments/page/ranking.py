@@ -1,5 +1,6 @@
 """Comparisons of systems by quality and by cost."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -62,7 +63,14 @@ class Ranking:
     @cached_property
     def scores(self) -> dict[str, ScoreSummary]:
         """The scores of the systems that have one, the best first."""
-        names = [system.name for system in self.result.systems]
+        return self._scores_of([system.name for system in self.result.systems])
+
+    @property
+    def untrained(self) -> dict[str, ScoreSummary]:
+        """The scores of what needs no model, the best first."""
+        return self._scores_of(self.result.untrained)
+
+    def _scores_of(self, names: Sequence[str]) -> dict[str, ScoreSummary]:
         found = [self.result.score(name, self.test_set, self.metric) for name in names]
         known = [score for score in found if score is not None]
         known.sort(key=lambda score: -self.sign * score.mean)

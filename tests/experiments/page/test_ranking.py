@@ -2,9 +2,11 @@
 
 import dataclasses
 import html
+import io
 import re
 
 import pytest
+from rich.console import Console
 
 from keras_attnvariants.experiments.page.ranking import Ranking
 from keras_attnvariants.experiments.page.rendering import rendered
@@ -55,6 +57,28 @@ def result_of(means: dict[str, float], metric: str = "BLEU", seeds=2, **p_values
         scores=tuple(scores),
         differences=tuple(differences),
     )
+
+
+def test_what_needs_no_model_is_in_tables_and_in_no_ranking():
+    result = result_of({"base": 30.0, "hc-sa": 31.0, "sh-x": 29.0})
+    better = dataclasses.replace(
+        result.scores[0], system="oracle", values=(50.0,), mean=50.0, deviation=None
+    )
+    more = dataclasses.replace(
+        result, scores=(*result.scores, better), untrained=("lead-1", "oracle")
+    )
+    assert summary(more) == summary(result)
+    rank = Ranking.main(more)
+    assert rank.best == ["hc-sa"] and [*rank.untrained] == ["oracle"]
+    assert rank.front("parameters") == Ranking.main(result).front("parameters")
+    page = rendered(dataclasses.replace(more, analyses=(), samples=(), attention=()))
+    [row] = re.findall(r"<tr>\s*<th[^>]*><bdi>oracle.*?</tr>", page, re.DOTALL)
+    assert "50.00" in row and "no model" in row
+    assert "three systems" in page or "3 systems" in page
+    table = Console(width=120, record=True, file=io.StringIO())
+    table.print(more)
+    [line] = [r for r in table.export_text().splitlines() if "oracle" in r]
+    assert line.split("│")[2].strip() == "–" and "50.00" in line
 
 
 def test_the_best_system_is_significantly_better():
