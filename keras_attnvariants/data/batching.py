@@ -7,9 +7,9 @@ and every batch has exactly one of them.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING
 from typing import NamedTuple
 
@@ -136,8 +136,8 @@ class BatchPlan:
         ]
         self._bucket = np.repeat(np.arange(len(counts)), counts)
         self._place = np.concatenate([np.arange(count) for count in counts])
-        self._epochs: dict[int, tuple[np.ndarray, list[np.ndarray]]] = {}
-        self._lock = threading.Lock()
+        # Two epochs are kept: prefetching straddles their border.
+        self._epoch = lru_cache(maxsize=2)(self._draw)
 
     @property
     def num_batches(self) -> int:
@@ -163,19 +163,13 @@ class BatchPlan:
         shape = self.shapes[bucket]
         return shape, pairs_of[bucket][place * shape.rows : (place + 1) * shape.rows]
 
-    def _epoch(self, epoch: int) -> tuple[np.ndarray, list[np.ndarray]]:
+    def _draw(self, epoch: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The order of an epoch's batches, and the pairs of each bucket in order."""
         if self.seed is None:
             return np.arange(self.num_batches), self._shown(epoch)
-        with self._lock:
-            if epoch not in self._epochs:
-                # Two epochs are kept: prefetching straddles their border.
-                self._epochs = {e: v for e, v in self._epochs.items() if e == epoch - 1}
-                random = np.random.default_rng([self.seed, epoch])
-                order = random.permutation(self.num_batches)
-                pairs_of = [random.permutation(pairs) for pairs in self._shown(epoch)]
-                self._epochs[epoch] = order, pairs_of
-            return self._epochs[epoch]
+        random = np.random.default_rng([self.seed, epoch])
+        order = random.permutation(self.num_batches)
+        return order, [random.permutation(pairs) for pairs in self._shown(epoch)]
 
 
 def _check_lengths(

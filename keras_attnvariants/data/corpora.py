@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -32,7 +31,6 @@ from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.caches import default_cache
-from keras_attnvariants.utils.caches import remembered
 from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import FolderWriter
@@ -44,6 +42,8 @@ if TYPE_CHECKING:
 # Part of the key of the cache: raise it when cleaning changes.
 _CLEANING_VERSION = 2
 _REPORT = "report.json"
+# Share of lines that may be in another encoding.
+MAX_INVALID = 0.01
 # Part of a path, and of no name of a registered corpus.
 _PATH = re.compile(rf"/|{re.escape(os.sep)}|\.(tsv|gz)$")
 
@@ -119,7 +119,7 @@ def load_corpus(
     target_language: str | None = None,
     cache_dir: os.PathLike[str] | str | None = None,
     max_characters: int | None = None,
-    max_invalid: float = 0.01,
+    max_invalid: float = MAX_INVALID,
     alignments: os.PathLike[str] | str | None = None,
     unique: bool = False,
     task: str = tasks.DEFAULT,
@@ -194,16 +194,18 @@ def load_corpus(
     share = check_share("max_invalid", max_invalid)
     cache = Path(cache_dir) if cache_dir else default_cache()
     found = _find(spec, languages, cache, kind)
-    found.check(share, alignments, unique)
+    if alignments is not None:
+        found.check_alignable(alignments, unique)
     settings = [_CLEANING_VERSION, languages, max_characters]
     # Without the option, the name of the folder is that of a corpus without a choice.
     settings += ["unique"] if unique else []
+    settings += [share] if share != MAX_INVALID else []
     if found.recordings is not None:
         pairs = (pair for split in found.splits.values() for pair in split.pairs())
         settings.append(stamp(found.recordings, (pair[0] for pair in pairs if pair)))
     digest = fingerprint(found.inputs, *settings)
     folder = cache / "corpora" / f"{found.name}-{'-'.join(languages)}-{digest}"
-    cached_folder(folder, lambda into: found.clean(into, max_characters, unique))
+    cached_folder(folder, lambda into: found.clean(into, max_characters, share, unique))
     reports = [SplitReport(**report) for report in read_json(folder / _REPORT)]
     kept = None
     if alignments is not None:
@@ -238,23 +240,22 @@ class _Found(NamedTuple):
         """The folder that paths of recordings begin in, if sources are such paths."""
         return self.inputs[0].parent if self.languages[0] == tasks.AUDIO else None
 
-    def check(self, max_invalid: float, alignments: Any, unique: bool) -> None:
-        """Raises unless it is text and can have the alignments; see `load_corpus`."""
+    def check_alignable(self, alignments: Any, unique: bool) -> None:
+        """Raises unless it can have alignments; see `load_corpus`."""
         is_parallel = isinstance(self.splits.get("train"), ParallelFiles)
-        is_parallel &= self.recordings is None
-        if alignments is not None and (unique or not is_parallel):
+        if unique or not is_parallel or self.recordings is not None:
             raise ValueError(
                 "`alignments` have a line for each pair: give a corpus with two texts "
                 "for its split 'train', one for each language, and leave none out with "
                 f"`unique`. Received: {alignments} with {self.name!r}"
             )
 
-        check = partial(check_text_file, max_invalid=max_invalid)
-        for file in self.inputs:
-            remembered(file, f"UTF-8 but for {max_invalid}", check)
-
-    def clean(self, into: FolderWriter, max_characters: int, unique: bool) -> None:
+    def clean(
+        self, into: FolderWriter, max_characters: int, max_invalid: float, unique: bool
+    ) -> None:
         """Writes the cleaned splits and their reports; see `load_corpus`."""
+        for file in self.inputs:
+            check_text_file(file, max_invalid)
         reports = []
         for split, read in self.splits.items():
             files = _files(into.path, split, self.languages)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import gzip
 import hashlib
 import io
@@ -12,8 +11,6 @@ import zlib
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -78,7 +75,6 @@ def held_out_split(key: str) -> str:
 
 
 _SAMPLE_BYTES = 1 << 16
-_BLOCK_BYTES = 1 << 20
 _ADVICE = (
     "`grep -axv '.*'` shows the lines that are not UTF-8; if the whole file is in one "
     "other encoding, `file --mime-encoding` guesses which, and `iconv -f ENCODING "
@@ -113,8 +109,6 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
             "Lines must end in LF or CR LF; those of this file end in CR alone. "
             f"Convert it with `tr '\\r' '\\n'`. Received: {path}"
         )
-    if _is_utf8(path):
-        return
     lines = invalid = 0
     for line in read_byte_lines(path):
         lines += 1
@@ -127,14 +121,3 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
             f"{invalid / lines:.1%} of the lines are not UTF-8, more than the "
             f"{max_invalid:.1%} that `max_invalid` allows. {_ADVICE} Received: {path}"
         )
-
-
-def _is_utf8(path: Path) -> bool:
-    """Whether all of a file is UTF-8; much faster than line by line."""
-    with suppress(UnicodeDecodeError), open_bytes(path) as file:
-        for _ in codecs.iterdecode(
-            iter(partial(file.read, _BLOCK_BYTES), b""), "utf-8"
-        ):
-            pass
-        return True
-    return False

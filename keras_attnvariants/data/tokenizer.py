@@ -127,11 +127,15 @@ class Tokenizer:
                 range, or the text is too small for the vocabulary.
         """
         # Late: learning a vocabulary of a corpus makes a tokenizer.
+        from keras_attnvariants.data.vocabularies import check_size
         from keras_attnvariants.data.vocabularies import learn_subwords
         from keras_attnvariants.data.vocabularies import subword_options
 
         options = subword_options(vocabulary_size, model_type, character_coverage, tags)
-        return cls(learn_subwords(files_or_texts, options, max_sentences, may_shrink))
+        tokenizer = cls(learn_subwords(files_or_texts, options, max_sentences))
+        if not may_shrink:
+            check_size(tokenizer, vocabulary_size)
+        return tokenizer
 
     @classmethod
     def load(cls, path_or_bytes: os.PathLike[str] | str | bytes) -> Tokenizer:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 import unicodedata
 from collections.abc import Iterable
@@ -43,14 +42,10 @@ _OPTIONS: dict[str, Any] = {
     "bos_id": BOS_ID,
     "eos_id": EOS_ID,
     "minloglevel": 2,
+    # A text may have fewer pieces: who asked for more is told how many.
+    "hard_vocab_limit": False,
 }
 FILE = "tokenizer.model"
-# How SentencePiece says which size the text allows.
-_TOO_HIGH = re.compile(r"too high .* <= (\d+)", re.DOTALL)
-TOO_LARGE = (
-    "The text is too small for it: set `vocabulary_size` (--vocabulary-size) to at "
-    "most {}."
-)
 
 
 def check_tag(tag: str) -> str:
@@ -108,12 +103,11 @@ def learn_subwords(
     files_or_texts: Iterable[os.PathLike[str] | str],
     options: Mapping[str, Any],
     max_sentences: int,
-    may_shrink: bool,
 ) -> bytes:
-    """A SentencePiece model.
+    """A SentencePiece model, with fewer pieces if the text has no more.
 
     Args:
-        files_or_texts, max_sentences, may_shrink: as for `Tokenizer.train`.
+        files_or_texts, max_sentences: as for `Tokenizer.train`.
         options: from `subword_options`.
 
     Raises:
@@ -136,28 +130,29 @@ def learn_subwords(
         raise ValueError(
             f"`files_or_texts` holds no sentence to learn from. Received: {inputs}"
         )
-
-    def train(**changed: Any) -> bytes:
-        model = io.BytesIO()
-        sentences = islice(sentences_of(inputs), 0, None, -(-count // max_sentences))
-        sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=sentences, model_writer=model, **options, **changed
-        )
-        return model.getvalue()
-
+    model = io.BytesIO()
+    sentences = islice(sentences_of(inputs), 0, None, -(-count // max_sentences))
     try:
-        return train()
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=sentences, model_writer=model, **options
+        )
     except RuntimeError as error:
         # Without the line of C++ source that the message begins with.
-        reason = str(error).rsplit("] ", 1)[-1]
-        if largest := _TOO_HIGH.search(reason):
-            if may_shrink:
-                return train(hard_vocab_limit=False)
-            reason = TOO_LARGE.format(int(largest[1]))
         raise ValueError(
-            f"SentencePiece cannot learn this vocabulary. {reason} Received: "
+            "SentencePiece cannot learn this vocabulary. "
+            f"{str(error).rsplit('] ', 1)[-1]} Received: "
             f"vocabulary_size={options['vocab_size']}, {count} sentences"
         ) from error
+    return model.getvalue()
+
+
+def check_size(tokenizer: Tokenizer, vocabulary_size: int) -> None:
+    """Raises `ValueError` if a vocabulary has fewer tokens than were asked for."""
+    if (found := tokenizer.vocabulary_size) < vocabulary_size:
+        raise ValueError(
+            "The text is too small for it: set `vocabulary_size` (--vocabulary-size) "
+            f"to at most {found}. Received: {vocabulary_size}"
+        )
 
 
 def learn_vocabulary(
@@ -185,16 +180,14 @@ def learn_vocabulary(
     key = fingerprint(files, sentencepiece.__version__, vocabulary_size, options)
 
     def write(folder: FolderWriter) -> None:
-        how = options | {"may_shrink": True} if may_shrink else options
-        tokenizer = Tokenizer.train(files, vocabulary_size, **how)
+        tokenizer = Tokenizer.train(files, vocabulary_size, may_shrink=True, **options)
         folder.write_bytes(FILE, tokenizer.model_bytes)
 
     folder = cached_folder(corpus.folder / "vocabularies" / key, write)
     tokenizer = Tokenizer.load(folder / FILE)
-    found = tokenizer.vocabulary_size
-    if found < vocabulary_size and not may_shrink:
-        raise ValueError(f"{TOO_LARGE.format(found)} Received: {vocabulary_size}")
-    if found < vocabulary_size:
+    if not may_shrink:
+        check_size(tokenizer, vocabulary_size)
+    if (found := tokenizer.vocabulary_size) < vocabulary_size:
         print(
             f"The vocabulary has {found:,} tokens instead of {vocabulary_size:,}: the "
             "training text has no more.",

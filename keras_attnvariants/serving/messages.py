@@ -57,16 +57,6 @@ def signatures_of(definitions: Any) -> dict[str, Signature]:
     }
 
 
-def states_of(response: Any) -> dict[int, str]:
-    """The state of each version in a `GetModelStatusResponse`."""
-    field = protos.ModelVersionStatus.DESCRIPTOR.fields_by_name["state"]
-    names = {value.number: value.name for value in field.enum_type.values}
-    return {
-        status.version: names.get(status.state, "UNKNOWN")
-        for status in response.model_version_status
-    }
-
-
 def to_proto(array: Array) -> Any:
     """An array as a `TensorProto`; one of objects holds bytes."""
     shape = protos.TensorShapeProto(dim=[{"size": size} for size in array.shape])

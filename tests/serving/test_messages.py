@@ -9,7 +9,6 @@ from tensorflow.core.framework import tensor_pb2
 from tensorflow.core.framework import tensor_shape_pb2
 from tensorflow.core.protobuf import meta_graph_pb2
 from tensorflow_serving.apis import get_model_metadata_pb2
-from tensorflow_serving.apis import get_model_status_pb2
 from tensorflow_serving.apis import model_pb2
 from tensorflow_serving.apis import predict_pb2
 from tensorflow_serving.apis import prediction_log_pb2
@@ -31,7 +30,6 @@ REAL = {
             tensor_shape_pb2,
             meta_graph_pb2,
             get_model_metadata_pb2,
-            get_model_status_pb2,
             model_pb2,
             predict_pb2,
             prediction_log_pb2,
@@ -61,16 +59,6 @@ def compare(ours, real):
             assert other.enum_type.values_by_number[value.number].name == value.name
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             compare(field.message_type, other.message_type)
-
-
-def test_states_have_their_names():
-    real = get_model_status_pb2.GetModelStatusResponse()
-    for number, state in enumerate(real.model_version_status.add().State.values()):
-        real.model_version_status.add(version=number, state=state)
-    del real.model_version_status[0]
-    ours = messages.protos.GetModelStatusResponse.FromString(real.SerializeToString())
-    names = real.model_version_status.add().State.keys()
-    assert messages.states_of(ours) == dict(enumerate(names))
 
 
 def test_the_real_message_reads_ours():

@@ -99,7 +99,6 @@ def test_translations_pass(protocol, proxy, found, texts):
     batch = LIMITS["max_batch"]
     with Client(address[protocol], "en-de", max_batch=batch) as client:
         assert client.translate(texts[:5]) == found["hc-sa"][1][:5]
-        assert client.versions() == {1: "AVAILABLE"}
 
 
 @pytest.mark.parametrize("size", [2_000_000, 100_000_000])
@@ -155,7 +154,7 @@ def test_too_many_requests_are_unavailable_and_clients_come_back(proxy):
 
 def outcome(client):
     try:
-        client.versions()
+        client._ask(client._server.signatures)  # a small request, not remembered
     except clients.ServingError as error:
         return type(error).__name__
     return "answered"

@@ -13,6 +13,7 @@ from keras_attnvariants.serving import Client
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.client import InvalidRequestError
+from keras_attnvariants.serving.client import ModelNotFoundError
 from keras_attnvariants.serving.folders import GRAPH
 from keras_attnvariants.serving.folders import REMEDY
 from keras_attnvariants.serving.graphs import read_saved_model
@@ -199,8 +200,10 @@ def test_a_server_takes_no_version_that_would_be_wrong_and_answers_with_errors(
     # Without warm-up requests, the version would be taken without running it.
     (tmp_path / "2" / WARM_UP).unlink()
     with ServerProcess(tmp_path, **WITHOUT_VNNI) as server:
+        with Client(server.address, MODEL, version=1) as client:
+            with pytest.raises(ModelNotFoundError):
+                client.predict(inputs)
         with Client(server.address, MODEL) as client:
-            assert client.versions() == {1: "END", 2: "AVAILABLE"}
             for signature in ("serving_default", "translate_ids"):
                 with pytest.raises(InvalidRequestError, match="AVX512-VNNI"):
                     client.predict(inputs, signature)

@@ -112,10 +112,6 @@ class Client(BaseTranslator):
             self._known = self._ask(self._server.signatures)
         return dict(self._known)
 
-    def versions(self) -> dict[int, str]:
-        """The state of every version on the server, such as `{1: "AVAILABLE"}`."""
-        return self._ask(self._server.versions)
-
     def predict(
         self,
         inputs: Mapping[str, Any],

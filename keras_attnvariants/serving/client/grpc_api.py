@@ -59,14 +59,6 @@ class Server:
             found = reply.metadata[_METADATA].value
             return messages.signatures_of(protos.SignatureDefMap.FromString(found))
 
-    def versions(self, timeout: float) -> dict[int, str]:
-        """The state of each version; see `send` for `timeout` and errors."""
-        message = protos.GetModelStatusRequest(model_spec={"name": self._spec.name})
-        body = self.send("ModelService/GetModelStatus", message, timeout)
-        with reading(self.address):
-            reply = protos.GetModelStatusResponse.FromString(body)
-            return messages.states_of(reply)
-
     def predict(self, call: Call, inputs: Arrays, timeout: float) -> dict[str, Array]:
         """The outputs of a batch; see `send` for `timeout` and errors."""
         message = messages.predict_request(

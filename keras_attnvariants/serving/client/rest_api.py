@@ -52,8 +52,8 @@ class Server:
         # In the URL, httpx would log the password.
         auth = (url.username, url.password) if url.userinfo else None
         self.address = str(url.copy_with(userinfo=b""))
-        self._model = f"{self.address.rstrip('/')}/v1/models/{quote(to.model, safe='')}"
-        self._version = self._model
+        place = self.address.rstrip("/")
+        self._version = f"{place}/v1/models/{quote(to.model, safe='')}"
         if to.version is not None:
             self._version += f"/versions/{to.version}"
         if to.label is not None:
@@ -74,14 +74,11 @@ class Server:
         body = self.send(f"{self._version}/metadata", None, timeout)
         with reading(self.address):
             found = json.loads(body)["metadata"]["signature_def"]
-            return messages.signatures_of(_message("SignatureDefMap", found))
-
-    def versions(self, timeout: float) -> dict[int, str]:
-        """The state of each version; see `send` for `timeout` and errors."""
-        body = self.send(self._model, None, timeout)
-        with reading(self.address):
-            found = _message("GetModelStatusResponse", json.loads(body))
-            return messages.states_of(found)
+            definitions = messages.protos.SignatureDefMap()
+            # An empty description has the field as well.
+            known = {"signature_def": found["signature_def"]}
+            json_format.ParseDict(known, definitions, ignore_unknown_fields=True)
+            return messages.signatures_of(definitions)
 
     def predict(self, call: Call, inputs: Arrays, timeout: float) -> dict[str, Array]:
         """The outputs of a batch; see `send` for `timeout` and errors."""
@@ -144,14 +141,6 @@ class Server:
     def close(self) -> None:
         """Ends the connections."""
         self._client.close()
-
-
-def _message(kind: str, value: Any) -> Any:
-    """A message from its JSON, with its only field, which must be there."""
-    message = getattr(messages.protos, kind)()
-    [field] = message.DESCRIPTOR.fields
-    found = {field.name: value[field.name]}
-    return json_format.ParseDict(found, message, ignore_unknown_fields=True)
 
 
 def _listed(array: Array) -> Any:

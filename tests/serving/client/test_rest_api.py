@@ -142,7 +142,7 @@ def test_translations_that_are_no_texts_are_one_error(value):
         "",
         "[]",
         '{"metadata": 1, "model_version_status": 1}',
-        '{"metadata": {"signature_def": null}, "model_version_status": [null]}',
+        '{"metadata": {"signature_def": null}}',
         '{"metadata": {"signature_def": {"signature_def": []}},'
         ' "model_version_status": [{"version": "x"}]}',
     ],
@@ -151,13 +151,6 @@ def test_descriptions_that_make_no_sense_are_one_error(method, body):
     with RawServer(http(body)) as server:
         with pytest.raises(errors.ServingError, match="not what was asked for"):
             ask(f"http://localhost:{server.port}", method, retries=0)
-
-
-def test_states_of_versions():
-    states = [{"version": "2", "state": "LOADING"}, {"version": "1", "state": "END"}]
-    with RawServer(http(json.dumps({"model_version_status": states}))) as server:
-        found = ask(f"http://localhost:{server.port}", "versions")
-    assert found == {2: "LOADING", 1: "END"}
 
 
 @pytest.mark.parametrize(
