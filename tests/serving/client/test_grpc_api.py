@@ -95,4 +95,4 @@ def test_large_requests_are_not_sent():
 def test_who_does_not_speak_grpc_is_not_available():
     with RawServer(http("")) as server:
         with pytest.raises(ServerUnavailableError, match="localhost"):
-            ask(f"localhost:{server.port}", "versions", retries=0)
+            ask(f"localhost:{server.port}", "signatures", retries=0)

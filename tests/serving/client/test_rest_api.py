@@ -135,22 +135,20 @@ def test_translations_that_are_no_texts_are_one_error(value):
         predict(TWO, body)
 
 
-@pytest.mark.parametrize("method", ["signatures", "versions"])
 @pytest.mark.parametrize(
     "body",
     [
         "",
         "[]",
-        '{"metadata": 1, "model_version_status": 1}',
+        '{"metadata": 1}',
         '{"metadata": {"signature_def": null}}',
-        '{"metadata": {"signature_def": {"signature_def": []}},'
-        ' "model_version_status": [{"version": "x"}]}',
+        '{"metadata": {"signature_def": {"signature_def": []}}}',
     ],
 )
-def test_descriptions_that_make_no_sense_are_one_error(method, body):
+def test_descriptions_that_make_no_sense_are_one_error(body):
     with RawServer(http(body)) as server:
         with pytest.raises(errors.ServingError, match="not what was asked for"):
-            ask(f"http://localhost:{server.port}", method, retries=0)
+            ask(f"http://localhost:{server.port}", "signatures", retries=0)
 
 
 @pytest.mark.parametrize(
@@ -187,32 +185,31 @@ def test_bad_replies_have_names(reply, error, message):
     with RawServer(reply) as server:
         address = f"http://user:secret@localhost:{server.port}"
         with pytest.raises(error, match=message) as raised:
-            ask(address, "versions", retries=0, max_message_bytes=1000)
+            ask(address, "signatures", retries=0, max_message_bytes=1000)
     assert type(raised.value) is error
     assert "\n" not in str(raised.value) and "secret" not in str(raised.value)
 
 
 def test_who_is_not_available_is_asked_again():
     later = http("later", "503 No")
-    states = http('{"model_version_status": [{"version": 1, "state": 30}]}')
-    with RawServer(later, later, states) as server:
+    with RawServer(later, later, ONE) as server:
         address = f"http://localhost:{server.port}"
-        assert ask(address, "versions", retries=2) == {1: "AVAILABLE"}
+        assert ask(address, "signatures", retries=2).keys() == {"serving_default"}
     with RawServer(later) as server:
         address = f"http://localhost:{server.port}"
         with pytest.raises(errors.ServerUnavailableError):
-            ask(address, "versions", retries=1)
+            ask(address, "signatures", retries=1)
     assert len(server.asked) == 2
     with RawServer(later) as server:
         address = f"http://localhost:{server.port}"
         with pytest.raises(errors.DeadlineError, match="tried 2 times in|no reply in"):
-            ask(address, "versions", timeout=0.5)
+            ask(address, "signatures", timeout=0.5)
 
 
 def test_other_failures_are_reported_at_once():
     with RawServer(http("no", "400 Bad")) as server:
         with pytest.raises(errors.InvalidRequestError):
-            ask(f"http://localhost:{server.port}", "versions")
+            ask(f"http://localhost:{server.port}", "signatures")
     assert len(server.asked) == 1
 
 
@@ -220,7 +217,7 @@ def test_a_reply_that_trickles_ends_at_the_deadline():
     begin = time.monotonic()
     with RawServer(http("x" * 900), pause=0.02) as server:
         with pytest.raises(errors.DeadlineError, match="no reply in 0.5 seconds"):
-            ask(f"http://localhost:{server.port}", "versions", timeout=0.5)
+            ask(f"http://localhost:{server.port}", "signatures", timeout=0.5)
         assert time.monotonic() - begin < 2
 
 
@@ -236,4 +233,4 @@ def test_headers_that_http_does_not_allow_are_refused():
     with RawServer(TWO) as server:
         address = f"http://localhost:{server.port}"
         with pytest.raises(ValueError, match="`headers`"):
-            ask(address, "versions", headers={"authorization": "Bearer x\n"})
+            ask(address, "signatures", headers={"authorization": "Bearer x\n"})
