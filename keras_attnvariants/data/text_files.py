@@ -34,15 +34,10 @@ def open_bytes(path: os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
         raise FileNotFoundError(f"There is no such file. Received: {path}")
     if not Path(path).is_file():
         raise ValueError(f"A text must be a file, no folder or pipe. Received: {path}")
-    with open(path, "rb") as file:
-        compressed = file.read(2) == _GZIP_MAGIC
-    if not compressed:
-        with open(path, "rb") as file:
-            yield file
-        return
     try:
-        with gzip.open(path, "rb") as file:
-            yield file
+        with open(path, "rb") as file:
+            is_packed = file.peek(2)[:2] == _GZIP_MAGIC
+            yield gzip.GzipFile(fileobj=file) if is_packed else file
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"Broken gzip file: {error}. Received: {path}") from error
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -19,6 +20,7 @@ from keras_attnvariants.utils.importing import import_tensorflow_text
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 _LINES_PER_BLOCK = 4096
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokenizer:
@@ -303,12 +305,4 @@ def _well_formed(texts: Sequence[str]) -> list[str]:
     """The texts with U+FFFD for lone surrogates, which UTF-8 cannot represent."""
     if isinstance(texts, str):
         raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
-    found = list(texts)
-    for i, text in enumerate(found):
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError:
-            found[i] = text.encode("utf-16", "surrogatepass").decode(
-                "utf-16", "replace"
-            )
-    return found
+    return [_SURROGATE.sub("\ufffd", text) for text in texts]

@@ -151,7 +151,7 @@ def check_size(tokenizer: Tokenizer, vocabulary_size: int) -> None:
     if (found := tokenizer.vocabulary_size) < vocabulary_size:
         raise ValueError(
             "The text is too small for it: set `vocabulary_size` (--vocabulary-size) "
-            f"to at most {found}. Received: {vocabulary_size}"
+            f"to at most {found}. Received: vocabulary_size={vocabulary_size}"
         )
 
 
