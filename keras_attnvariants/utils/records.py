@@ -1,10 +1,7 @@
 """Records: dataclasses in JSON files, and rows of tables in CSV files."""
 
 import csv
-import dataclasses
 import io
-import json
-import math
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -28,20 +25,10 @@ def write_record(path: Path, record: Any) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    values = _without_nan(dataclasses.asdict(record))
-    text = json.dumps(values, ensure_ascii=False, allow_nan=False)
-    replace_file(path, f"{text}\n".encode())
+    # Late: few need it.
+    from pydantic import TypeAdapter
 
-
-def _without_nan(value: Any) -> Any:
-    """The same with `None` for each number that is not finite, and plain containers."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _without_nan(item) for key, item in value.items()}
-    if isinstance(value, tuple | list):
-        return [_without_nan(item) for item in value]
-    return value
+    replace_file(path, TypeAdapter(type(record)).dump_json(record) + b"\n")
 
 
 def read_record(path: Path, kind: type[T]) -> T:
