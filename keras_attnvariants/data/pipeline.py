@@ -169,7 +169,8 @@ class TokenizedCorpus:
     ) -> tf.data.Dataset:
         """Returns an endless dataset of shuffled batches.
 
-        Batch `i` is a pure function of (seed, i).
+        Batch `i` is a pure function of (seed, i). Of several workers, each takes its
+        share by `dataset.shard(workers, worker)`.
 
         Args:
             batch_tokens: Most padded source and target positions in a batch.

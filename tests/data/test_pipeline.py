@@ -137,6 +137,13 @@ def test_resuming_equals_skipping(tokens, epochs):
     assert_equal(skipped, batches(tokens.training_dataset(512, start_step=step), 5))
 
 
+def test_workers_share_the_batches(tokens):
+    whole = batches(tokens.training_dataset(512), 12)
+    for worker in range(3):
+        part = tokens.training_dataset(512).shard(3, worker)
+        assert_equal(batches(part, 4), whole[worker::3])
+
+
 def test_the_number_of_shapes_is_an_option(corpus, tokenizer):
     tokens = TokenizedCorpus(corpus, tokenizer, max_shapes=3)
     assert len(tokens.plan(batch_tokens=512).shapes) == 3
