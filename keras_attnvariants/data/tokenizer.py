@@ -43,6 +43,7 @@ class Tokenizer:
         bos_id: Id that begins a target sentence.
         eos_id: Id that ends a target sentence.
         source_stride: Ids that are one position of an encoder.
+        reads: What a source is, `"text"`.
 
     Raises:
         TypeError: If `model_bytes` is not `bytes`.
@@ -60,6 +61,7 @@ class Tokenizer:
 
     pad_id, unk_id, bos_id, eos_id = PAD_ID, UNK_ID, BOS_ID, EOS_ID
     source_stride = 1
+    reads = "text"
 
     def __init__(self, model_bytes: bytes) -> None:
         if not isinstance(model_bytes, bytes):

@@ -242,11 +242,13 @@ class GraphTokenizer:
 
     Attributes:
         inputs, scored: inputs of signatures that translate, and that score.
+        files: those of signatures that translate whole files: there are none.
         sentencepiece: the `tensorflow_text` tokenizer, which a SavedModel has to
             track because it owns a resource.
     """
 
     inputs, scored = (TEXT,), (SOURCE,)
+    files: tuple[Input, ...] = ()
 
     def __init__(self, tokenizer: Tokenizer, max_characters: int) -> None:
         self.sentencepiece = tokenizer.tf_tokenizer()

@@ -11,8 +11,6 @@ import tensorflow as tf
 from keras_attnvariants import backend
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.audio import SAMPLE_RATE
-from keras_attnvariants.data.audio import AudioTokenizer
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import sample
@@ -37,6 +35,11 @@ from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
 
+# How sources become ids, by what they are.
+READERS: dict[str, Callable[..., Any]] = {
+    "text": GraphTokenizer,
+    "audio": GraphRecordings,
+}
 Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
 
 
@@ -83,11 +86,9 @@ class Signatures:
         if tokenizer is not None:
             target = GraphTokenizer(tokenizer.target, options.max_characters)
             self.reader = self.target_tokenizer = target
-        if isinstance(tokenizer, AudioTokenizer):
-            stride = tokenizer.source_stride
-            self.reader = GraphRecordings(stride, stride / SAMPLE_RATE)
-        elif tokenizer is not None and tokenizer.target is not tokenizer:
-            self.reader = GraphTokenizer(tokenizer, options.max_characters)
+        if tokenizer is not None and tokenizer.target is not tokenizer:
+            reader = READERS[tokenizer.reads]
+            self.reader = reader(tokenizer, options.max_characters)
         ids = tf.TensorSpec([None, None], tf.int32)
         self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
         settings = SearchSettings.of(model, length_penalty=options.length_penalty)
@@ -101,8 +102,13 @@ class Signatures:
         if self.reader is None:
             return {DEFAULT: translate_ids, "translate_ids": translate_ids}
         source, unknown = self.reader.inputs, inputs.BLOCK_UNKNOWN
+        of_files = {
+            f"translate_{file.name}": self.signature(self.translate_file, file)
+            for file in self.reader.files
+        }
         return {
             DEFAULT: self.signature(self.translate, *source),
+            **of_files,
             "translate_ids": translate_ids,
             "nbest": self.signature(self.nbest, *source),
             "align": self.signature(self.align, *source),
@@ -155,6 +161,13 @@ class Signatures:
     def translate(self, **source: Tensor) -> dict[str, Tensor]:
         """The best translation of each sentence."""
         return self.translated(source, self.best)[0]
+
+    def translate_file(self, **file: Tensor) -> dict[str, Tensor]:
+        """The best translation of each file."""
+        source, status = self.reader.opened(*file.values(), max_tokens=self.limit)
+        outputs = self.translate(**source)
+        is_read = tf.equal(status, int(Status.OK))
+        return {**outputs, "status": tf.where(is_read, outputs["status"], status)}
 
     def nbest(self, **source: Tensor) -> dict[str, Tensor]:
         """The best translations of each text."""

@@ -43,6 +43,8 @@ class Status(IntEnum):
     PADDING_INSIDE = 3
     NOTHING_FOUND = 4
     WRONG_OPTION = 5
+    WRONG_FILE = 6
+    WRONG_RATE = 7
 
 
 STATUS_DOCS = {
@@ -53,6 +55,8 @@ STATUS_DOCS = {
     Status.PADDING_INSIDE: "an id within its length is that of padding",
     Status.NOTHING_FOUND: "the search found no translation",
     Status.WRONG_OPTION: "an option is out of range, or excludes another",
+    Status.WRONG_FILE: "it is no WAV file of 16-bit PCM, or it ends early",
+    Status.WRONG_RATE: "its sample rate is not 16,000 Hz",
 }
 
 

@@ -19,6 +19,7 @@ import tensorflow as tf
 
 from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.audio import wav_of
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.inputs import Input
@@ -181,10 +182,12 @@ def examples(
     """Inputs of one sentence for every bucket; options have their defaults."""
     for width in options.buckets:
         text = "" if tokenizer is None or stride > 1 else text_of(tokenizer, width)
+        silence = np.zeros((1, width * stride), "float32")
         values = {
             **dict.fromkeys(_SENTENCES, np.array([text.encode()], object)),
             "source_ids": np.full((1, width * stride), token, "int32"),
-            "audio": np.zeros((1, width * stride), "float32"),
+            "audio": silence,
+            "wav": np.array([wav_of(silence[0])], object),
             "lengths": np.array([width * stride], "int32"),
         }
         yield {i.name: values.get(i.name, i.omitted) for i in inputs}

@@ -1,15 +1,21 @@
 """Exports of speech models, run where the package cannot be imported."""
 
+import io
+import json
+
 import numpy as np
 import pytest
+import tensorflow as tf
 
 import keras_attnvariants as kav
 from keras_attnvariants.data import AudioTokenizer
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
+from keras_attnvariants.serving.recordings import read_wav
 from tests.data import recordings
 from tests.data.recordings import tone
+from tests.serving.tools import ServingError
 
 SECONDS = (0.5, 1.0, 0.73, 0.0)
 
@@ -71,3 +77,119 @@ def test_wrong_lengths_have_a_status(path, server, length):
     found = server.call(path, "serving_default", **given)
     assert list(found["status"]) == [int(Status.OK), int(Status.WRONG_LENGTH)]
     assert found["translations"][1] == ""
+
+
+def wav(samples, rate=16_000, **options):
+    """The bytes of a WAV file."""
+    file = io.BytesIO()
+    recordings.soundfile.write(file, samples, rate, **{"format": "WAV", **options})
+    return file.getvalue()
+
+
+def with_chunk(data, name, content):
+    """A WAV file with one more chunk at its beginning."""
+    chunk = name + len(content).to_bytes(4, "little") + content
+    return data[:12] + chunk + b"\0" * (len(content) % 2) + data[12:]
+
+
+def noise(seconds, channels=1):
+    shape = (round(seconds * 16_000), channels)
+    return np.random.default_rng(3).uniform(-1, 1, shape).astype("float32")
+
+
+FILES = {
+    "mono": wav(noise(0.5)),
+    "stereo": wav(noise(0.7, 2)),
+    "three": wav(noise(0.2, 3)),
+    "long": wav(noise(3.0)),
+    "extensible": wav(noise(0.4, 2), format="WAVEX"),
+    "listed": with_chunk(wav(noise(0.3)), b"LIST", b"odd"),
+    "late": with_chunk(wav(noise(0.3)), b"data"[::-1], bytes(40)),
+    "trailing": wav(noise(0.3)) + b"LIST",
+    "empty": wav(noise(0.0)),
+    "silence": wav(0 * noise(0.5)),
+    "clipped": wav(30 * noise(0.5)),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_wav_file_is_its_samples(path, server, name):
+    samples, _ = recordings.soundfile.read(
+        io.BytesIO(FILES[name]), dtype="float32", always_2d=True
+    )
+    given = server.call(path, "serving_default", **batch([samples.mean(axis=1)]))
+    found = server.call(path, "translate_wav", wav=[FILES[name]])
+    assert found.keys() == given.keys()
+    for key, values in given.items():
+        np.testing.assert_array_equal(found[key], values, key)
+    assert found["status"] == [int(Status.OK)]
+    assert bool(found["translations"][0]) == (name != "empty")
+    assert found["truncated"] == [name == "long"]
+
+
+@pytest.mark.parametrize("name", ["mono", "stereo", "three", "silence", "clipped"])
+def test_samples_are_those_of_tensorflow(name):
+    expected, rate = tf.audio.decode_wav(FILES[name])
+    width = len(expected) + 7
+    samples, count, status = read_wav(tf.constant(FILES[name]), width)
+    assert (int(rate), int(count), int(status)) == (16_000, len(expected), 0)
+    mean = np.mean(expected, axis=1)
+    np.testing.assert_allclose(samples[: len(expected)], mean, atol=1e-7)
+    assert samples.shape == (width,) and not np.any(samples[len(expected) :])
+
+
+WRONG = {
+    "nothing": b"",
+    "letter": b"R",
+    "text": b"Good morning.\n" * 50,
+    "header": FILES["mono"][:20],
+    "no samples": FILES["mono"][:36],
+    "truncated": FILES["mono"][:-1],
+    "half": FILES["mono"][:4000],
+    "no form": FILES["mono"][:12] + FILES["mono"][36:],
+    "other form": FILES["mono"][:20] + b"\x11" + FILES["mono"][21:],
+    "streamed": FILES["mono"][:40] + b"\xff" * 4 + FILES["mono"][44:],
+    "no channels": FILES["mono"][:22] + b"\0\0" + FILES["mono"][24:],
+    "backwards": b"RIFX" + FILES["mono"][4:],
+    "24 bits": wav(noise(0.1), subtype="PCM_24"),
+    "floats": wav(noise(0.1), subtype="FLOAT"),
+    "flac": wav(noise(0.1), format="FLAC"),
+    "chunks": b"RIFF    WAVE" + b"LIST\0\0\0\0" * 10_000,
+}
+
+
+def test_wrong_files_have_a_status_and_do_not_fail_the_others(path, server):
+    [expected] = server.call(path, "translate_wav", wav=[FILES["mono"]])["translations"]
+    for name, data in WRONG.items():
+        found = server.call(path, "translate_wav", wav=[data, FILES["mono"]])
+        assert list(found["status"]) == [int(Status.WRONG_FILE), 0], name
+        assert list(found["translations"]) == ["", expected]
+        assert not found["truncated"].any()
+    for rate in (8_000, 44_100, 16_000 + (1 << 16)):
+        data = [wav(noise(0.5), rate), FILES["mono"]]
+        found = server.call(path, "translate_wav", wav=data)
+        assert list(found["status"]) == [int(Status.WRONG_RATE), 0]
+        assert list(found["translations"]) == ["", expected]
+    info = json.loads((path / "assets.extra" / "model_info.json").read_text())
+    assert info["status"]["6"] == "it is no WAV file of 16-bit PCM, or it ends early"
+    assert info["status"]["7"] == "its sample rate is not 16,000 Hz"
+
+
+def test_no_bytes_crash_the_reader(path, server):
+    rng = np.random.default_rng(0)
+    data = []
+    for _ in range(60):
+        broken = bytearray(FILES["listed"][: rng.integers(1, 200)])
+        for place in rng.integers(0, len(broken), 3):
+            broken[place] = rng.integers(256)
+        data.append(bytes(broken))
+    for start in range(0, 60, 4):
+        found = server.call(path, "translate_wav", wav=data[start : start + 4])
+        assert set(found["status"]) <= {0, int(Status.WRONG_FILE), 7}
+
+
+def test_shapes_of_files_are_checked(path, server):
+    with pytest.raises(ServingError, match=r"`wav` may hold at most 4 .*\[?5\]?"):
+        server.call(path, "translate_wav", wav=[b""] * 5)
+    with pytest.raises(ServingError, match="`wav` must have the shape"):
+        server.call(path, "translate_wav", wav=np.array([["RIFF"]]))
