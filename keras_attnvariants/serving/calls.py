@@ -146,6 +146,17 @@ class Call:
     inputs: Arrays
     outputs: Sequence[str]
 
+    @property
+    def bytes_of_row(self) -> int:
+        """The bytes of the longest row in a request, in JSON, at most by estimate."""
+        total = 1
+        for array in self.inputs.values():
+            if array.dtype == object:  # in Base64, or with escapes
+                total += 2 * max(map(len, array.ravel()), default=0)
+            else:
+                total += 24 * math.prod(array.shape[1:])
+        return total
+
     def batches(self, size: int) -> Iterator[tuple[Array, Arrays]]:
         """Split the call into batches: the places of their rows, and the inputs there.
 

@@ -21,6 +21,13 @@ Tokenisation, beam search and detokenisation are all in the graph. Signatures:
 | `translate_ids` | `source_ids` `[B, S]`, `lengths` `[B]` | `ids` `[B, T]`,
     `lengths`, `scores`, `truncated`, `status` `[B]` |
 
+Models of recordings take `audio` `[B, S]` and `lengths` `[B]` in the place of `text`
+and `source`, and have one signature more:
+
+| signature | in | out |
+|---|---|---|
+| `translate_wav` | `wav` `[B]`, the bytes of WAV files | as `serving_default` |
+
 `translate_with` and `sample` are searches of their own, which make the graph
 larger; they are written if `signatures` names them. For each sentence that has no
 wish they are sent -1 (integers), NaN (floats), or `""`.
@@ -68,6 +75,7 @@ from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.translator import DEFAULT
+from keras_attnvariants.serving.translator import OF_FILES
 from keras_attnvariants.serving.version_files import write_batching
 from keras_attnvariants.serving.version_files import write_info
 from keras_attnvariants.serving.version_files import write_warm_up
@@ -111,8 +119,8 @@ def export(
             and `translate_ids` may have, by the tokens of their source; `None` for
             all. Scores are those among these tokens. The other signatures have the
             whole vocabulary: prefixes, for instance, may hold any token.
-        signatures: names of those to write beside `serving_default`; by default all
-            but `translate_with` and `sample`.
+        signatures: names of those to write beside `serving_default` and
+            `translate_wav`; by default all but `translate_with` and `sample`.
         version: positive; by default one more than the newest there, 1 at first.
         options: how it searches, and what a request may hold: see `ExportOptions`.
 
@@ -139,7 +147,8 @@ def export(
         names = offered.keys() - LARGE_SIGNATURES if signatures is None else signatures
         for name in names:
             check_choice("signatures", name, offered)
-        wanted = {name: offered[name] for name in offered if name in {DEFAULT, *names}}
+        names = {DEFAULT, OF_FILES, *names}
+        wanted = {name: offered[name] for name in offered if name in names}
         with lock_folder(Path(path)):
             folder = new_version(Path(path), version)
             with new_folder(folder, replace=False) as draft:

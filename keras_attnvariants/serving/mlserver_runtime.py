@@ -69,6 +69,11 @@ class TranslationRuntime(MLModel):
 
     def _open(self) -> SavedTranslator:
         translator = SavedTranslator(self.settings.parameters.uri)
+        if not translator.reads_text:
+            raise ValueError(
+                "This runtime takes texts: serve models of recordings with TensorFlow "
+                f"Serving. Received: {translator.path}"
+            )
         translator.translate(["."])
         return translator
 

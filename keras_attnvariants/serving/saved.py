@@ -12,11 +12,9 @@ import numpy as np
 import tensorflow as tf
 
 from keras_attnvariants.data.audio import AudioTokenizer
-from keras_attnvariants.data.audio import samples_of
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
-from keras_attnvariants.serving.calls import listed
 from keras_attnvariants.serving.folders import newest_version
 from keras_attnvariants.serving.folders import read_info
 from keras_attnvariants.serving.graphs import read_saved_model
@@ -71,6 +69,8 @@ class SavedTranslator(BaseTranslator):
                 "exported without a tokenizer: call its signature translate_ids with "
                 f"token ids. Received: {path}"
             )
+        limit = self.info["options"]["max_tokens"]
+        self._longest = limit * AudioTokenizer.source_stride + 1
 
     def predict(
         self,
@@ -93,19 +93,6 @@ class SavedTranslator(BaseTranslator):
             rows.append(indices)
         with using(self.path):
             return call.joined(rows, parts)
-
-    def _source(self, texts: Sequence[str]) -> dict[str, Any]:
-        """See `BaseTranslator`; recordings are given by their paths."""
-        if self.reads_text:
-            return super()._source(texts)
-        # One sample more than is read shows that a recording is cut.
-        longest = self.info["options"]["max_tokens"] * AudioTokenizer.source_stride + 1
-        signals = [samples_of(path, longest) for path in listed("texts", texts)]
-        lengths = np.array([len(signal) for signal in signals], "int32")
-        audio = np.zeros((len(signals), max(lengths, default=0)), "float32")
-        for row, signal in zip(audio, signals, strict=True):
-            row[: len(signal)] = signal
-        return {"audio": audio, "lengths": lengths}
 
     def _signature(self, name: str) -> Signature:
         if name not in self.signatures:

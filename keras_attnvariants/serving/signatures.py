@@ -11,6 +11,7 @@ import tensorflow as tf
 from keras_attnvariants import backend
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import sample
@@ -31,6 +32,7 @@ from keras_attnvariants.serving.searches import status_of_search
 from keras_attnvariants.serving.searches import without_failed
 from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.serving.translator import DEFAULT
+from keras_attnvariants.serving.translator import OF_FILES
 from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
@@ -102,13 +104,11 @@ class Signatures:
         if self.reader is None:
             return {DEFAULT: translate_ids, "translate_ids": translate_ids}
         source, unknown = self.reader.inputs, inputs.BLOCK_UNKNOWN
-        of_files = {
-            f"translate_{file.name}": self.signature(self.translate_file, file)
-            for file in self.reader.files
-        }
+        files = self.reader.files
+        of_files = {OF_FILES: self.signature(self.translate_file, *files)}
         return {
             DEFAULT: self.signature(self.translate, *source),
-            **of_files,
+            **(of_files if files else {}),
             "translate_ids": translate_ids,
             "nbest": self.signature(self.nbest, *source),
             "align": self.signature(self.align, *source),
@@ -198,11 +198,15 @@ class Signatures:
 
     def score(self, target: Tensor, **source: Tensor) -> dict[str, Tensor]:
         """The probability of each target as a translation of its source."""
-        source_ids, _, source_is_cut, _ = self.read(source)
+        source_ids, _, source_is_cut, status = self.read(source)
         target_ids, _, target_is_cut = self.encode(target)
         scored = self.score_tokens(source_ids, target_ids)
         return {
-            "log_probs": tf.reduce_sum(scored.log_probs, axis=1),
+            "log_probs": tf.where(
+                tf.equal(status, int(Status.OK)),
+                tf.reduce_sum(scored.log_probs, axis=1),
+                IMPOSSIBLE,
+            ),
             "token_log_probs": scored.log_probs,
             "pieces": self.target_tokenizer.pieces(scored.ids),
             "lengths": scored.lengths,

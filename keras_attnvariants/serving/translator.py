@@ -1,5 +1,6 @@
 """Translating with exported models in Python, wherever they run."""
 
+import warnings
 from abc import ABC
 from abc import abstractmethod
 from collections.abc import Iterator
@@ -13,6 +14,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from keras_attnvariants.data.audio import samples_of
+from keras_attnvariants.data.audio import wav_of
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import column
@@ -23,8 +26,9 @@ T = TypeVar("T")
 # One value for all texts, or a list with one for each.
 OneOrEach: TypeAlias = T | Sequence[T]
 
-# What servers run unless a request names a signature.
+# What servers run unless a request names a signature, and what reads files.
 DEFAULT = "serving_default"
+OF_FILES = "translate_wav"
 
 # The score of a translation that was not found: `decoding.IMPOSSIBLE`, without Keras.
 MISSING = -1e30
@@ -122,17 +126,32 @@ def translation(row: Mapping[str, Any]) -> SavedTranslation:
     )
 
 
+def warn_of_cuts() -> None:
+    """Warns that sources are cut."""
+    # From here: once, whoever cuts them.
+    warnings.warn(
+        "There are sources longer than the model reads. They are cut, see `truncated`.",
+        stacklevel=1,
+    )
+
+
 class BaseTranslator(ABC):
     """Translates lists of texts by the signatures of an exported model.
 
     Each method calls the signature of its name (`translate` calls `serving_default`),
     with as many texts at once as the model accepts, those of about equal length
-    together. An empty text has an empty translation. It needs no TensorFlow.
+    together. An empty text has an empty translation. What is longer than the model
+    reads is cut; `translate` warns of it. It needs no TensorFlow.
+
+    For a model of recordings, texts are the paths of these.
 
     Raises:
         ValueError: by a method: the model was exported without that signature.
         TypeError: by a method: texts are not a list of strings.
     """
+
+    # Samples of a recording that are read; one that has so many is cut.
+    _longest: int = 1 << 21
 
     @abstractmethod
     def _signature(self, name: str) -> Signature:
@@ -147,7 +166,11 @@ class BaseTranslator(ABC):
         """One translation per text."""
         if not listed("texts", texts):
             return []
-        found = self.predict(self._source(texts), DEFAULT, ["translations"])
+        name = DEFAULT if self.reads_text else OF_FILES
+        outputs = ["translations", "truncated"]
+        found = self.predict(self._source(texts, name), name, outputs)
+        if found["truncated"].any():
+            warn_of_cuts()
         return found["translations"].tolist()
 
     def nbest(self, texts: Sequence[str]) -> list[list[SavedTranslation]]:
@@ -158,12 +181,12 @@ class BaseTranslator(ABC):
                 for text, score in zip(row["translations"], row["scores"], strict=True)
                 if score > MISSING
             ]
-            for row in self._rows("nbest", self._source(texts))
+            for row in self._rows("nbest", self._source(texts, "nbest"))
         ]
 
     def align(self, texts: Sequence[str]) -> list[SavedTranslation]:
         """The best translation of each text, with its tokens and their sources."""
-        rows = self._rows("align", self._source(texts))
+        rows = self._rows("align", self._source(texts, "align"))
         return [translation(row) for row in rows]
 
     def score(
@@ -174,8 +197,8 @@ class BaseTranslator(ABC):
         Raises:
             ValueError: the numbers of sources and targets differ.
         """
-        listed_sources = listed("sources", sources)
-        inputs = {"source": listed_sources, "target": listed("targets", targets)}
+        inputs = self._source(sources, "score", "sources")
+        inputs["target"] = listed("targets", targets)
         return [
             TargetScore(
                 float(row["log_probs"]),
@@ -277,9 +300,30 @@ class BaseTranslator(ABC):
                 another type or rank, or of another number of rows.
         """
 
-    def _source(self, texts: Sequence[str]) -> dict[str, Any]:
-        """The inputs of signatures that translate."""
-        return {"text": listed("texts", texts)}
+    def _source(
+        self, texts: Sequence[str], signature: str, name: str = "texts"
+    ) -> dict[str, Any]:
+        """The inputs of a signature that stand for texts, or paths of recordings.
+
+        Args:
+            texts: the sources.
+            signature: its name.
+            name: name of the argument, for messages.
+        """
+        values = listed(name, texts)
+        inputs = self._signature(signature).inputs
+        if inputs.keys().isdisjoint({"wav", "audio"}):
+            return {"source" if signature == "score" else "text": values}
+        signals = [samples_of(path, self._longest) for path in values]
+        lengths = np.array([len(signal) for signal in signals], "int32")
+        if max(lengths, default=0) == self._longest:
+            warn_of_cuts()
+        if "wav" in inputs:
+            return {"wav": [wav_of(signal) for signal in signals]}
+        audio = np.zeros((len(signals), max(lengths, default=0)), "float32")
+        for row, signal in zip(audio, signals, strict=True):
+            row[: len(signal)] = signal
+        return {"audio": audio, "lengths": lengths}
 
     def _rows(
         self, signature: str, inputs: Mapping[str, Any]
@@ -297,7 +341,7 @@ class BaseTranslator(ABC):
         Raises:
             ValueError: those of a sentence are out of range, or exclude each other.
         """
-        inputs = self._source(texts)
+        inputs = self._source(texts, signature)
         specs = self._signature(signature).inputs
         for name, value in options.items():
             inputs[name] = column(name, value, len(texts), specs[name])

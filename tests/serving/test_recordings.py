@@ -2,19 +2,25 @@
 
 import io
 import json
+import shutil
 
+import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 
 import keras_attnvariants as kav
 from keras_attnvariants.data import AudioTokenizer
+from keras_attnvariants.serving import Client
+from keras_attnvariants.serving import SavedTranslator
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving import verify
 from keras_attnvariants.serving.recordings import read_wav
+from keras_attnvariants.serving.translator import MISSING
 from tests.data import recordings
 from tests.data.recordings import tone
+from tests.serving.service import service_of
 from tests.serving.tools import ServingError
 
 SECONDS = (0.5, 1.0, 0.73, 0.0)
@@ -22,13 +28,23 @@ SECONDS = (0.5, 1.0, 0.73, 0.0)
 
 @pytest.fixture(scope="module")
 def speech():
+    keras.utils.set_random_seed(2)
     model, subwords = recordings.toy_model()
+    for weight in model.weights:
+        weight.assign(3 * weight)  # so that transcripts differ
     return model, AudioTokenizer(subwords)
 
 
 @pytest.fixture(scope="module")
 def path(speech, tmp_path_factory):
     return export(*speech, tmp_path_factory.mktemp("exported"), max_batch=4)
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("files")
+    pairs = enumerate(SECONDS)
+    return [str(recordings.write(folder / f"{i}.wav", tone(s))) for i, s in pairs]
 
 
 def batch(signals):
@@ -40,14 +56,10 @@ def batch(signals):
     return {"audio": audio, "lengths": np.array(lengths, "int32")}
 
 
-def test_answers_are_those_of_python(speech, path, server, tmp_path):
+def test_answers_are_those_of_python(speech, path, server, files):
     verify(path)
-    files = [
-        str(recordings.write(tmp_path / f"{i}.wav", tone(seconds)))
-        for i, seconds in enumerate(SECONDS)
-    ]
     expected = kav.Translator(*speech, xla=False).translate(files)
-    assert any(expected)
+    assert len({*expected}) == len(files)
     signals = [kav.data.audio.samples_of(file) for file in files]
     together = server.call(path, "serving_default", **batch(signals))
     assert list(together["translations"]) == expected
@@ -193,3 +205,101 @@ def test_shapes_of_files_are_checked(path, server):
         server.call(path, "translate_wav", wav=[b""] * 5)
     with pytest.raises(ServingError, match="`wav` must have the shape"):
         server.call(path, "translate_wav", wav=np.array([["RIFF"]]))
+
+
+def test_every_signature_answers_as_python_does(speech, files, tmp_path):
+    names = ["nbest", "align", "score", "translate_with", "sample"]
+    saved = SavedTranslator(export(*speech, tmp_path, max_batch=2, signatures=names))
+    here = kav.Translator(*speech, xla=False)
+    assert saved.translate(files) == here.translate(files)
+    for mine, theirs in zip(
+        saved.nbest(files), here.translate_nbest(files), strict=True
+    ):
+        assert [each.text for each in mine] == [each.text for each in theirs]
+    for found, text in zip(saved.align(files), here.translate(files), strict=True):
+        assert found.text == text
+        assert found.alignment.shape == (len(found.pieces), len(found.source_pieces))
+    targets = ["one two", "three", "", "seven"]
+    log_probs, counts = here.score(files, targets)
+    for found, log_prob, count in zip(
+        saved.score(files, targets), log_probs, counts, strict=True
+    ):
+        assert len(found.pieces) == count
+        np.testing.assert_allclose(found.log_prob, log_prob, rtol=1e-4)
+    begun = saved.translate_with(files, prefix="three", max_length=[20, 20, 9, 20])
+    assert all(each.text.startswith("three") for each in begun[:3])
+    assert len({each.text for each in begun}) > 1
+    long = saved.translate_with(files[:1], min_length=20)
+    assert len(speech[1].target.encode([long[0].text])[0]) >= 19
+    drawn = [saved.sample(files, seed=[7] * 4) for _ in range(2)]
+    assert drawn[0] == drawn[1]
+    assert [x.text for x in saved.sample(files, seed=[8] * 4)] != [
+        x.text for x in drawn[0]
+    ]
+    cold = saved.sample(files, temperature=0.0)
+    greedy = kav.Translator(*speech, beam_size=1, xla=False).translate(files)
+    assert [each.text for each in cold] == greedy
+
+
+def test_the_score_of_a_wrong_length_is_that_of_nothing(speech, path, server):
+    given = {**batch([tone(0.5), tone(0.5)]), "target": ["three", "three"]}
+    given["lengths"][1] = 9_000
+    found = server.call(path, "score", **given)
+    assert found["log_probs"][0] > -1e3
+    assert found["log_probs"][1] == np.float32(MISSING)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8", "int8-weights"])
+def test_precisions(speech, files, tmp_path, precision):
+    saved = export(*speech, tmp_path, precision=precision, max_batch=4)
+    verify(saved)
+    found = SavedTranslator(saved)
+    exact = kav.Translator(*speech, xla=False)
+    targets = ["one two", "three", "four", "seven"]
+    log_probs, _ = exact.score(files, targets)
+    scores = [each.log_prob for each in found.score(files, targets)]
+    np.testing.assert_allclose(scores, log_probs, rtol=0.1)
+    assert found.info["precision"]["exact"] is False
+    assert len(found.translate(files)) == 4
+
+
+@pytest.fixture(scope="module")
+def service(path, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("served")
+    shutil.copytree(path, folder / "1")
+    with service_of(folder) as found:
+        yield found
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "rest"])
+def test_a_client_sends_recordings(speech, files, service, protocol, tmp_path):
+    silence = recordings.write(tmp_path / "silence.flac", 0 * tone(1.0, 8_000), 8_000)
+    stereo = np.stack([tone(0.5, 44_100), tone(0.3)[0] + tone(0.5, 44_100)], axis=1)
+    others = [str(silence), str(recordings.write(tmp_path / "a.wav", stereo, 44_100))]
+    here = kav.Translator(*speech, xla=False)
+    paths = [*files, *others] * 3
+    with Client(service.address(protocol), "en-de") as client:
+        assert not client.reads_text
+        assert client.translate(paths) == here.translate(paths)
+        [best, *_] = client.nbest(others)
+        assert [each.text for each in best] == [
+            each.text for each in here.translate_nbest(others)[0]
+        ]
+        log_probs, _ = here.score(files, ["three"] * 4)
+        scores = [each.log_prob for each in client.score(files, ["three"] * 4)]
+        np.testing.assert_allclose(scores, log_probs, rtol=1e-4)
+        data = {"wav": [b"", FILES["mono"]]}
+        assert list(client.predict(data, "translate_wav")["status"]) == [6, 0]
+
+
+@pytest.mark.parametrize("protocol", ["grpc", "rest"])
+def test_requests_of_recordings_are_small_enough(speech, service, protocol, tmp_path):
+    path = str(recordings.write(tmp_path / "a.wav", noise(2.0)))
+    address, limit = service.address(protocol), 1 << 19
+    with Client(address, "en-de", max_message_bytes=limit) as client:
+        assert client.translate([path] * 12) == client.translate([path]) * 12
+        long = str(recordings.write(tmp_path / "long.wav", noise(60.0)))
+        cut = str(recordings.write(tmp_path / "cut.wav", noise(60.0)[: 63 * 640]))
+        with pytest.warns(UserWarning, match="longer than the model reads"):
+            [found] = client.translate([long])
+        assert [found] == client.translate([cut])

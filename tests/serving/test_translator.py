@@ -51,10 +51,17 @@ def test_nothing_is_asked_for_no_text():
 
 
 def test_a_translation_is_one_output_of_the_default():
-    translator = Recorder(translations=["x", "y"])
+    translator = Recorder(translations=["x", "y"], truncated=[False, False])
     assert translator.translate(("a", "b")) == ["x", "y"]
-    expected = ("serving_default", {"text": ["a", "b"]}, ["translations"])
+    outputs = ["translations", "truncated"]
+    expected = ("serving_default", {"text": ["a", "b"]}, outputs)
     assert translator.asked == [expected]
+
+
+def test_texts_that_are_cut_give_a_warning():
+    translator = Recorder(translations=["x", "y"], truncated=[False, True])
+    with pytest.warns(UserWarning, match="longer than the model reads"):
+        assert translator.translate(["a", "b"]) == ["x", "y"]
 
 
 @pytest.mark.parametrize("method", ["translate", "nbest", "align", "sample"])

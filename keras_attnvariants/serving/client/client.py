@@ -95,7 +95,8 @@ class Client(BaseTranslator):
         self.timeout = check_positive("timeout", timeout)
         self.retries = check_integer("retries", retries, minimum=0)
         self.together = check_integer("together", together)
-        check_integer("max_message_bytes", max_message_bytes)
+        self._max_bytes = check_integer("max_message_bytes", max_message_bytes)
+        self._longest = max_message_bytes // 8  # of a recording, to fit into a request
         self._known: dict[str, Signature] = {}
         scheme, _ = check_address(address)
         # Each brings a library that the other does not need.
@@ -147,11 +148,16 @@ class Client(BaseTranslator):
 
     def _signature(self, name: str) -> Signature:
         known = self.signatures()
-        return known[check_choice("signature", name, sorted(known))]
+        try:
+            return known[check_choice("signature", name, sorted(known))]
+        except ValueError:
+            self._known = {}
+            raise
 
     def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
-        """Calls with so many sentences at a time, several at once."""
-        rows, parts = zip(*call.batches(size), strict=True)
+        """Calls with so many sentences at a time, or what fits, several at once."""
+        fitting = max(self._max_bytes // call.bytes_of_row, 1)
+        rows, parts = zip(*call.batches(min(size, fitting)), strict=True)
         asks = [functools.partial(self._server.predict, call, part) for part in parts]
         if len(asks) == 1:
             found = [self._ask(asks[0])]

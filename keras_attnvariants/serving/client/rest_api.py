@@ -1,6 +1,7 @@
 """A model on TensorFlow Serving over REST."""
 
 import base64
+import contextlib
 import json
 import ssl
 import time
@@ -144,16 +145,16 @@ class Server:
 
 
 def _listed(array: Array) -> Any:
-    """An array as JSON; bytes that are not UTF-8 go as base64."""
+    """An array as JSON; bytes that are not UTF-8, or no text, go as base64."""
     texts = np.frompyfunc(_text, 1, 1)
     return (texts(array) if array.dtype == object else array).tolist()
 
 
 def _text(text: bytes) -> Any:
-    try:
-        return text.decode("utf-8")
-    except UnicodeDecodeError:
-        return {"b64": base64.b64encode(text).decode()}
+    with contextlib.suppress(UnicodeDecodeError):
+        if b"\0" not in text:
+            return text.decode("utf-8")
+    return {"b64": base64.b64encode(text).decode()}
 
 
 def _array(name: str, value: Any, spec: TensorSpec) -> Array:
