@@ -1,17 +1,26 @@
 """`kav transcribe`: recordings in, texts out."""
 
+import warnings
+
+import keras
+import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 import keras_attnvariants as kav_package
+from keras_attnvariants.cli import app
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.data import recordings
 from tests.data.recordings import tone
+from tests.serving.echo import echo_server
+from tests.serving.service import service_of
 
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    built, subwords = recordings.toy_model()
+    keras.utils.set_random_seed(2)
+    built, subwords = recordings.toy_model(sharpness=3)
     folder = tmp_path_factory.mktemp("speech") / "model"
     return kav_package.save_model(built, folder, subwords)
 
@@ -69,13 +78,6 @@ def test_each_command_names_the_other(kav, model, run_folder):
     check_error(result, "reads recordings: use `kav transcribe`, not", str(model))
 
 
-def test_a_text_in_the_place_of_a_recording(kav, model, tmp_path):
-    (tmp_path / "a.wav").write_text("Good morning.\n" * 50)
-    result = kav("transcribe", "--model", model, tmp_path / "a.wav")
-    assert result.exit_code == 2
-    assert "Error: This is no recording such as WAV or FLAC" in result.stderr
-
-
 @pytest.mark.parametrize("format", ["onnx", "ctranslate2"])
 def test_exports_are_refused_in_a_line(kav, model, tmp_path, format):
     output = tmp_path / "exported"
@@ -85,19 +87,100 @@ def test_exports_are_refused_in_a_line(kav, model, tmp_path, format):
     assert not output.exists()
 
 
-def test_a_saved_model_transcribes_as_python_does(kav, model, tmp_path):
-    paths = [
-        str(recordings.write(tmp_path / f"{seconds}.wav", tone(seconds)))
-        for seconds in (0.5, 1.0, 0.0)
+@pytest.fixture(scope="module")
+def exported(model, tmp_path_factory):
+    output = tmp_path_factory.mktemp("exported")
+    options = ("--max-batch", "4", "--precision", "float32")
+    made = CliRunner().invoke(
+        app, ["export", "--model", str(model), "--output", str(output), *options]
+    )
+    assert f"kav transcribe --saved-model {output} FILE.wav" in stdout(made)
+    return output
+
+
+@pytest.fixture(scope="module")
+def service(exported):
+    with service_of(exported) as found:
+        yield found
+
+
+@pytest.fixture
+def systems(model, exported, service):
+    """The options that name the same model in every form."""
+    return [
+        ("--model", model),
+        ("--saved-model", exported),
+        ("--server", f"{service.grpc}/en-de"),
+        ("--server", f"{service.rest}/en-de"),
     ]
-    output = tmp_path / "exported"
-    exported = kav("export", "--model", model, "--output", output)
-    assert exported.exit_code == 0, exported.output
-    wrong = kav("translate", "--saved-model", output, "two")
-    check_error(wrong, "reads recordings: use `kav transcribe`, not")
-    result = kav("transcribe", "--saved-model", output, *paths)
-    assert result.exit_code == 0, result.output
-    assert result.stdout == kav("transcribe", "--model", model, *paths).stdout
+
+
+def noise(seconds, channels=1):
+    shape = (round(seconds * 16_000), channels)
+    return np.random.default_rng(3).uniform(-1, 1, shape).astype("float32")
+
+
+def test_all_forms_of_a_model_transcribe_alike(kav, systems, tmp_path):
+    paths = [
+        str(recordings.write(tmp_path / name, samples, rate, **options))
+        for name, samples, rate, options in [
+            ("empty.wav", tone()[:0], 16_000, {}),
+            ("silence.wav", 0 * tone(1.0), 16_000, {}),
+            ("rate.flac", tone(0.5, 44_100), 44_100, {}),
+            ("slow.wav", tone(0.5, 8_000), 8_000, {}),
+            ("stereo.wav", noise(0.5, 2), 16_000, {}),
+            ("clipped.wav", 9 * tone(0.5), 16_000, {"subtype": "FLOAT"}),
+            ("noise.wav", noise(1.0), 16_000, {}),
+            ("24 bits.wav", noise(0.3), 16_000, {"subtype": "PCM_24"}),
+        ]
+    ]
+    paths.append(str(recordings.cut(recordings.write(tmp_path / "c.wav", noise(1.0)))))
+    found = [stdout(kav("transcribe", *system, *paths)) for system in systems]
+    assert found[0].startswith("\n") and found[0].count("\n") == len(paths)
+    assert len({*found}) == 1 and len({*found[0].split("\n")}) > 5
+
+
+def test_a_recording_of_an_hour_is_cut_with_a_warning(kav, systems, tmp_path):
+    hour, start = (
+        recordings.write(
+            tmp_path / f"{seconds}.wav",
+            np.tile(noise(0.5), (seconds, 1)),
+            8_000,
+            subtype="PCM_U8",
+        )
+        for seconds in (3600, 5)
+    )
+    for system in systems:
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            cut = stdout(kav("transcribe", *system, hour, start))
+        assert any("truncated" in str(each.message) for each in caught)
+        assert len({*cut.splitlines()}) == 1 and cut.count("\n") == 2
+
+
+def test_what_is_no_recording_is_an_error_in_one_line(kav, systems, tmp_path):
+    (tmp_path / "text.wav").write_text("Good morning.\n" * 50)
+    (tmp_path / "nothing.wav").touch()
+    recordings.cut(recordings.write(tmp_path / "cut.flac", noise(5.0)))
+    message = "This is no recording such as WAV or FLAC"
+    for system in systems:
+        for name in ("text.wav", "nothing.wav", "cut.flac"):
+            result = kav("transcribe", *system, tmp_path / name)
+            check_error(result, message, name)
+        check_error(kav("transcribe", *system, "no.wav"), "There is no such recording")
+        check_error(kav("translate", *system, "two"), "`kav transcribe`, not")
+
+
+def test_a_server_of_texts_is_told_the_other_command(kav):
+    with echo_server() as address:
+        result = kav("transcribe", "a.wav", "--server", f"{address}/en-de")
+    check_error(result, "reads texts: use `kav translate`, not `kav transcribe`")
+
+
+@pytest.mark.parametrize("option", [("--beam-size", 2), ("--precision", "int8")])
+def test_a_server_has_its_own_options(kav, option):
+    result = kav("transcribe", "a.wav", "--server", "localhost:1/m", *option)
+    check_error(result, option[0], "--model")
 
 
 def test_training_tells_how_to_transcribe(kav, tmp_path):

@@ -45,8 +45,11 @@ def corpus(folder, splits=("train", "validation", "test"), count=4):
     return folder
 
 
-def toy_model():
-    """A small model of speech with random weights, and the subwords of its texts."""
+def toy_model(sharpness=1):
+    """A small model of speech with random weights, and the subwords of its texts.
+
+    With weights that are larger by a factor, transcripts differ.
+    """
     subwords = kav.Tokenizer.train(TEXTS * 3, 24, may_shrink=True)
     attention = kav.DotProductAttention(num_heads=2)
     model = kav.Transformer(
@@ -61,4 +64,6 @@ def toy_model():
         source_embedding=kav.SpeechFrontEnd(16),
         task="speech",
     )
+    for weight in model.weights:
+        weight.assign(sharpness * weight)
     return model, subwords
