@@ -167,9 +167,10 @@ class BaseTranslator(ABC):
         if not listed("texts", texts):
             return []
         name = DEFAULT if self.reads_text else OF_FILES
-        outputs = ["translations", "truncated"]
-        found = self.predict(self._source(texts, name), name, outputs)
-        if found["truncated"].any():
+        flags = self._signature(name).outputs.keys() & {"truncated"}
+        inputs = self._source(texts, name)
+        found = self.predict(inputs, name, ["translations", *flags])
+        if any(found[flag].any() for flag in flags):
             warn_of_cuts()
         return found["translations"].tolist()
 

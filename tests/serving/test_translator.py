@@ -37,7 +37,7 @@ class Recorder(BaseTranslator):
 
     def _signature(self, name):
         specs = {key: TensorSpec(dtype, (None,)) for key, dtype in OPTIONS.items()}
-        return Signature(name, specs, {})
+        return Signature(name, specs, dict.fromkeys(self.reply))
 
     def predict(self, inputs, signature="serving_default", outputs=None):
         self.asked.append((signature, inputs, outputs))
