@@ -19,7 +19,7 @@ __version__ = "0.1.0"
 # A folder imports only from folders that stand before it.
 FLOORS = {
     "zoo": ("backend", "attention", "models", "presets", "decoding"),
-    "practice": ("data", "trained", "foreign", "evaluation", "training", "serving"),
+    "practice": ("data", "trained", "foreign", "training", "evaluation", "serving"),
     "laboratory": ("analysis", "tuning", "experiments"),
 }
 

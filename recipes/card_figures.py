@@ -14,10 +14,10 @@ from model_cards import Speed
 from sacrebleu.significance import PairedTest
 
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.evaluation.metrics import METRICS
 from keras_attnvariants.evaluation.report import environment
 from keras_attnvariants.utils.machine import shared_machine
 from keras_attnvariants.utils.machine import versions
+from keras_attnvariants.utils.metrics import METRICS
 
 # Runs `kav translate`, and prints its seconds and largest memory. A process takes over
 # the largest memory of the one that starts it, which must be small.

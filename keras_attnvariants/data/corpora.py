@@ -26,6 +26,7 @@ from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.splits import Split
 from keras_attnvariants.data.splits import TableSplit
 from keras_attnvariants.data.splits import find_splits
+from keras_attnvariants.data.splits import has_parallel_files
 from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.data.text_files import check_text_file
 from keras_attnvariants.data.text_files import fingerprint
@@ -281,7 +282,10 @@ def _find(
 ) -> _Found:
     """Finds a corpus; see `load_corpus` for its arguments and errors."""
     path = Path(spec)
-    conversion = task.conversion(path) if path.exists() else None
+    conversion = None
+    # Other forms may lie beside parallel files.
+    if path.exists() and not has_parallel_files(path, languages):
+        conversion = task.conversion(path)
     if conversion is not None:
         name = path.resolve().name.split(".")[0]
         # The place counts: lists of recordings have whole paths.

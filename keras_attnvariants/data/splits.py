@@ -74,7 +74,7 @@ class TableSplit(NamedTuple):
         Raises:
             ValueError: If the header names other languages.
         """
-        header = header_of(self.path)
+        header = header_of(self.path, self.languages)
         if header is not None and set(header) != set(self.languages):
             raise ValueError(
                 f"The header of {self.path} names the languages {' and '.join(header)}."
@@ -88,10 +88,16 @@ class TableSplit(NamedTuple):
                 yield (cells[0], cells[1]) if len(cells) == 2 else None
 
 
-def header_of(path: Path) -> tuple[str, str] | None:
-    """The language codes in the first line of a TSV file, if these are all it holds."""
+def header_of(path: Path, languages: tuple[str, str]) -> tuple[str, str] | None:
+    """The names in the first line of a TSV file, if it has nothing else.
+
+    Args:
+        path: the file.
+        languages: names that need not be codes of languages, such as `"source"`.
+    """
     header = next(read_byte_lines(path), b"").decode("utf-8", "replace").split("\t")
-    if len(header) == 2 and all(map(_HEADER_CODE.fullmatch, header)):
+    are_codes = all(map(_HEADER_CODE.fullmatch, header))
+    if len(header) == 2 and (are_codes or set(header) == set(languages)):
         return header[0], header[1]
     return None
 
@@ -113,13 +119,7 @@ def find_splits(
         ValueError: If a language is missing, no split has both, or two files are the
             same split in the same language.
     """
-    found: FilesBySplit = defaultdict(lambda: defaultdict(list))
-    for file in sorted(folder.iterdir()):
-        match = _FILE_NAME.fullmatch(file.name)
-        if match and not file.name.startswith("."):
-            split, language = match["split"], match["language"]
-            split = "validation" if split in _VALIDATION_NAMES else split
-            found[split][language].append(file)
+    found = _by_split(folder)
     _check_files(found, folder, languages)
     splits: dict[str, ParallelFiles] = {}
     notes: list[str] = []
@@ -135,6 +135,25 @@ def find_splits(
             f"Received: {languages[0]!r} to {languages[1]!r}"
         )
     return splits, tuple(notes)
+
+
+def has_parallel_files(folder: Path, languages: tuple[str, str]) -> bool:
+    """Whether a path is a folder with files of both languages for a split."""
+    return folder.is_dir() and any(
+        set(languages) <= by_language.keys()
+        for by_language in _by_split(folder).values()
+    )
+
+
+def _by_split(folder: Path) -> FilesBySplit:
+    found: FilesBySplit = defaultdict(lambda: defaultdict(list))
+    for file in sorted(folder.iterdir()):
+        match = _FILE_NAME.fullmatch(file.name)
+        if match and not file.name.startswith("."):
+            split, language = match["split"], match["language"]
+            split = "validation" if split in _VALIDATION_NAMES else split
+            found[split][language].append(file)
+    return found
 
 
 def _check_files(found: FilesBySplit, folder: Path, languages: tuple[str, str]) -> None:

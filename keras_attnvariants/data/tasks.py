@@ -57,7 +57,7 @@ class Task:
     Attributes:
         name: its name.
         preset: name of the preset that is trained if none is given.
-        metrics: names of its scores, see `keras_attnvariants.evaluation.metrics`; the
+        metrics: names of its scores, see `keras_attnvariants.utils.metrics`; the
             first one chooses models.
         languages: endings of the files of its corpora; `None` if these are languages
             that a user names.

@@ -14,6 +14,7 @@ from keras_attnvariants.decoding.options import is_per_sentence
 from keras_attnvariants.decoding.options import is_used
 from keras_attnvariants.decoding.options import known_values
 from keras_attnvariants.decoding.options import largest
+from keras_attnvariants.decoding.options import own_minimum
 from keras_attnvariants.decoding.options import per_sentence
 from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.options import with_rank
@@ -44,7 +45,7 @@ class Constraints:
         model: a step model.
         source_ids: int `[B, S]`, padded on the right.
         min_length: smallest number of tokens before EOS; `None` for that of the model,
-            as far as `max_length` allows.
+            or what `max_length` leaves of it.
         max_length: number of positions, EOS included. By default, and for sentences
             where it is 0, those of the source without its padding plus the
             `extra_length` of the model's `search_settings`. At most
@@ -83,11 +84,7 @@ class Constraints:
         if no_repeat_ngram is None:
             no_repeat_ngram = settings.no_repeat_ngram
         if min_length is None:
-            is_open = max_length is None or 0 in known_values(max_length)
-            longest = (
-                model.max_length if is_open else largest(max_length, model.max_length)
-            )
-            min_length = min(settings.min_length, longest - 1)
+            min_length = own_minimum(settings.min_length, max_length, model.max_length)
         limits = per_sentence("max_length", max_length, "int32", ids)
         self._min_length = per_sentence("min_length", min_length, "int32", ids)
         self._block_unknown = per_sentence("block_unknown", block_unknown, "bool", ids)

@@ -82,6 +82,25 @@ def is_used(value: Any) -> bool:
     return is_per_sentence(value) or bool(value)
 
 
+def own_minimum(least: int, max_length: Any, model_max_length: int) -> Any:
+    """The minimum length of a model where a caller gives none.
+
+    It yields to the maximum of each sentence. That of a tensor is not known, and EOS at
+    the last position is stronger than the minimum.
+
+    Args:
+        least: the model's own.
+        max_length: one for all sentences, or one for each, of which 0 is the default.
+        model_max_length: number of positions that the model has.
+    """
+    least = min(least, model_max_length - 1)
+    if max_length is None or not known_values(max_length):
+        return least
+    longest = np.asarray(max_length)
+    found = np.where(longest > 0, np.minimum(least, longest - 1), least)
+    return found if found.ndim else found.item()
+
+
 def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> None:
     """Raises `ValueError` unless the lengths make sense together."""
     check_integer("min_length", min_length, minimum=0)

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
 
-from keras_attnvariants.evaluation.metrics import make_metric
+from keras_attnvariants.utils.metrics import make_metric
 
 # A full stop, a question mark or an exclamation mark, perhaps in quotation marks, where
 # the next word begins with anything but a small letter.

@@ -5,7 +5,6 @@ carries a signature, such as sacrebleu's: version, tokenization, case, number of
 references.
 """
 
-from collections.abc import Callable
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -19,23 +18,11 @@ from sacrebleu.metrics.ter import TER
 
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
-from keras_attnvariants.evaluation.own_metrics import ERROR_RATES
-from keras_attnvariants.evaluation.own_metrics import ROUGE
-from keras_attnvariants.evaluation.own_metrics import ErrorRate
-from keras_attnvariants.evaluation.own_metrics import Rouge
 from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.machine import check_extra
-from keras_attnvariants.utils.machine import installed
-
-METRICS: dict[str, Callable[..., Metric]] = {
-    **{"bleu": BLEU, "chrf": CHRF, "ter": TER},
-    **{kind: partial(Rouge, kind) for kind in ROUGE},
-    **{kind: partial(ErrorRate, kind) for kind in ERROR_RATES},
-}
-# BLEU of lower-cased Moses tokens, which older papers report.
-MOSES = "bleu-moses"
-NAMES = (*METRICS, MOSES)
+from keras_attnvariants.utils.metrics import ROUGE
+from keras_attnvariants.utils.metrics import ErrorRate
+from keras_attnvariants.utils.metrics import Rouge
 
 # One for each sentence, or several such sequences, with `None` where one has fewer.
 References = Sequence[str] | Sequence[Sequence[str | None]]
@@ -245,46 +232,6 @@ def word_error_rate(hypotheses: Sequence[str], references: References) -> Score:
     (16.7, '0 substitutions, 1 deletions, 0 insertions, 6 words')
     """
     return corpus_score(ErrorRate("wer"), hypotheses, references)
-
-
-def make_metric(name: str, tokenize: str = "13a", language: str = "") -> Metric:
-    """The metric of this name.
-
-    Args:
-        name: one of `NAMES`.
-        tokenize: sacrebleu's tokenizer for BLEU.
-        language: code of the language that is scored, for BLEU of Moses tokens.
-
-    Raises:
-        ValueError: there is no such metric, or a package that it needs is missing.
-    """
-    check_choice("metric", name, NAMES)
-    if name == MOSES:
-        return moses_bleu(language)
-    return METRICS[name](**({"tokenize": tokenize} if name == "bleu" else {}))
-
-
-def label(name: str) -> str:
-    """The name of a metric in tables, such as sacrebleu's `"chrF2"`."""
-    if name == MOSES:
-        return "BLEU, Moses tokens"
-    return str(METRICS[name]().corpus_score(["a"], [["a"]]).name)
-
-
-def moses_bleu(language: str) -> BLEU:
-    """The metric `MOSES`.
-
-    Raises:
-        ValueError: sacremoses is not installed.
-    """
-    check_extra(f"The metric {MOSES!r}", "scores", ("sacremoses",))
-    from sacremoses import MosesTokenizer
-
-    metric = BLEU(tokenize="none", lowercase=True, force=True)
-    tokenize = MosesTokenizer(language).tokenize
-    metric.tokenizer = partial(tokenize, return_str=True, escape=False)
-    metric.tokenizer_signature = f"sacremoses-{installed('sacremoses')}-{language}"
-    return metric
 
 
 def check_tokenizer(name: str) -> None:

@@ -27,12 +27,12 @@ from keras_attnvariants.evaluation.metrics import check_references
 from keras_attnvariants.evaluation.metrics import check_texts
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.evaluation.metrics import corpus_score
-from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.evaluation.parameters import ParameterSummary
 from keras_attnvariants.evaluation.parameters import parameter_summary
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import versions
+from keras_attnvariants.utils.metrics import make_metric
 
 Translate = Callable[[list[str]], list[str]]
 
@@ -212,7 +212,7 @@ def evaluate(
         sources: the sentences to translate.
         references: one reference per source, or several such sequences.
         model: whose parameters are to be reported; that of a model folder is known.
-        metrics: names of scores, see `keras_attnvariants.evaluation.metrics`; those of
+        metrics: names of scores, see `keras_attnvariants.utils.metrics`; those of
             the task of the model by default, of a function those of translations.
         samples: number of resampled test sets, which give scores an interval.
         groups: one for each source, such as its speaker; what is resampled is groups.

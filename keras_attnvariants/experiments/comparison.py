@@ -10,7 +10,6 @@ from typing import Any
 
 from keras_attnvariants.data import tasks
 from keras_attnvariants.data.model_folders import TOKENIZER
-from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
@@ -42,6 +41,7 @@ from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
+from keras_attnvariants.utils.metrics import make_metric
 
 FILE = "comparison.toml"
 

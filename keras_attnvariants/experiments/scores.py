@@ -23,8 +23,6 @@ from sacrebleu.metrics.base import Metric
 
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
-from keras_attnvariants.evaluation.metrics import label
-from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.evaluation.significance import holm
 from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.evaluation.significance import resampled
@@ -32,6 +30,8 @@ from keras_attnvariants.evaluation.significance import seed_tests
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
 from keras_attnvariants.experiments.settings import ScoreSettings
+from keras_attnvariants.utils.metrics import label
+from keras_attnvariants.utils.metrics import make_metric
 
 # Translations by name of the system, and by seed.
 Texts = Mapping[str, Mapping[int, Sequence[str]]]

@@ -15,7 +15,6 @@ from typing import Any
 
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.data import tasks
-from keras_attnvariants.evaluation.metrics import NAMES
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.experiments.checked_tables import check_keys
 from keras_attnvariants.experiments.checked_tables import check_names
@@ -38,6 +37,7 @@ from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.checks import check_share
+from keras_attnvariants.utils.metrics import NAMES
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 # Keys of [training] that are not fields of `TrainingConfig`; and fields that are

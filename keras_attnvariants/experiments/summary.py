@@ -14,7 +14,6 @@ import keras_attnvariants
 from keras_attnvariants.data import tasks
 from keras_attnvariants.data.tasks import monitors
 from keras_attnvariants.evaluation.baselines import BASELINES
-from keras_attnvariants.evaluation.metrics import label
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.result_parts import AttentionLayer
@@ -40,6 +39,7 @@ from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.training_config import content_sha256
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import versions
+from keras_attnvariants.utils.metrics import label
 
 # What results depend on.
 PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")

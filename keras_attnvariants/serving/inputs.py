@@ -111,8 +111,8 @@ def search_options(settings: SearchSettings, max_length: int) -> tuple[Input, ..
     """
     least = f"least number of tokens, EOS not counted, below {max_length}"
     most = (
-        f"largest number of tokens, EOS counted, from 1 to {max_length}, and above "
-        "min_length; 0 for some more than the text has"
+        f"largest number of tokens, EOS counted, from 1 to {max_length}, and above a "
+        "min_length that is given; 0 for some more than the text has"
     )
     exponent = "exponent of the length normalisation"
     repeats = f"no so many tokens in a row twice, at most {LONGEST}; 0 for any"

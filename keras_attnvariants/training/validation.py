@@ -15,6 +15,7 @@ from keras_attnvariants.data import tasks
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.callbacks import Logs
+from keras_attnvariants.utils.metrics import make_metric
 
 # Sentences whose BLEU is reported unless another number is asked for, and the share of
 # the time that translating them may take.
@@ -44,7 +45,7 @@ class ValidationScore(keras.callbacks.Callback):
         tokenize: sacreBLEU's tokenizer, `"13a"`, `"intl"`, `"ja-mecab"`, `"zh"`, ….
         share: share of the time that translating may take; `None` for any. Scores of
             some validations only do not choose the best model of a run.
-        metric: name of the metric, see `keras_attnvariants.evaluation.metrics`.
+        metric: name of the metric, see `keras_attnvariants.utils.metrics`.
 
     Attributes:
         name: what is logged.
@@ -72,9 +73,6 @@ class ValidationScore(keras.callbacks.Callback):
         self._translate = translate
         self._sources = list(sources)
         self._references = list(references)
-        # Late: a training without scores does not need it.
-        from keras_attnvariants.evaluation.metrics import make_metric
-
         self._metric = make_metric(metric, tokenize)
         self.name = f"val_{metric}"
         self.share = share

@@ -3,18 +3,20 @@
 import gzip
 
 import pytest
+import tensorflow as tf
 
 import keras_attnvariants as kav
 from keras_attnvariants.data import tasks
+from keras_attnvariants.evaluation.baselines import BASELINES
 from keras_attnvariants.models.base import TASKS
 
 ATTENTION = kav.DotProductAttention(num_heads=2)
 
 
 def small_model(**options):
-    sizes = dict(vocabulary_size=20, num_layers=1, hidden_dim=8, intermediate_dim=16)
+    options = {"vocabulary_size": 20, "num_layers": 1, "hidden_dim": 8, **options}
     return kav.Transformer(
-        **sizes,
+        intermediate_dim=16,
         encoder_attention=ATTENTION,
         decoder_attention=ATTENTION,
         cross_attention=ATTENTION,
@@ -160,3 +162,30 @@ def test_long_and_empty_documents_have_summaries():
         [none, cut, start] = translator(["", "a b " * 20, "a b " * 4])
     assert none == "" and cut == start
     assert translator.num_truncated == 1
+
+
+@pytest.mark.filterwarnings("ignore:`texts` has texts of more than 16 tokens")
+def test_odd_documents_in_exports_and_evaluations(tmp_path):
+    """Empty, as long as the limit and longer, and shorter than their summaries."""
+    tokenizer = kav.Tokenizer.train(["a b c d e f g h"] * 20, 13)
+    limits = {"min_length": 3, "no_repeat_ngram": 2}
+    sizes = dict(task="summarisation", max_length=16, search_settings=limits)
+    model = small_model(**sizes | {"vocabulary_size": 13})
+    documents = ["", "  ", "a", "a b " * 4, "a b " * 20]
+    translator = kav.Translator(model, tokenizer, xla=False)
+    found = translator(documents)
+    assert found[:2] == ["", ""] and all(found[2:])
+    assert len(tokenizer.encode(found)[2]) >= 3
+    path = kav.serving.export(model, tokenizer, tmp_path / "exported")
+    served = tf.saved_model.load(str(path)).signatures["serving_default"](
+        text=tf.constant(documents)
+    )
+    assert [text.decode() for text in served["translations"].numpy()] == found
+    longer = [len(ids) > 15 for ids in tokenizer.encode(documents)]
+    assert served["truncated"].numpy().tolist() == longer == [False] * 4 + [True]
+    assert not served["status"].numpy().any()
+    references = ["a b c d e f g h a b c", "", "a b c", "—", "b"]
+    report = kav.evaluation.evaluate(translator, documents, references)
+    assert [score.name for score in report.scores] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
+    for baseline in BASELINES.values():
+        assert baseline(documents, [references])[:3] == ["", "", "a"]

@@ -10,8 +10,8 @@ from keras_attnvariants.evaluation import word_error_rate
 from keras_attnvariants.evaluation.baselines import BASELINES
 from keras_attnvariants.evaluation.baselines import sentences_of
 from keras_attnvariants.evaluation.metrics import corpus_score
-from keras_attnvariants.evaluation.metrics import make_metric
 from keras_attnvariants.utils import machine
+from keras_attnvariants.utils.metrics import make_metric
 
 SUMMARIES = ["police kill the gunman", "the cat sat", "rain"]
 REFERENCES = ["police killed the gunman today", "the cat sat", "a dry summer"]

@@ -5,6 +5,7 @@ import json
 import keras
 import numpy as np
 import pytest
+from keras import ops
 
 import keras_attnvariants as kav
 from keras_attnvariants import presets
@@ -87,6 +88,12 @@ def test_a_shorter_limit_of_a_call_wins():
     for longest in (3, [3, 3, 3]):
         found = kav.beam_search(model, source_ids, max_length=longest)
         assert tiny.to_numpy(found.lengths).tolist() == [[3]] * 3
+    for own in ([3, 0, 20], np.array([3, 0, 20]), ops.convert_to_tensor([3, 0, 20])):
+        found = kav.beam_search(model, source_ids, max_length=own)
+        lengths = tiny.to_numpy(found.lengths)[:, 0].tolist()
+        assert lengths[0] == 3 and min(lengths[1:]) > 9
+        with pytest.raises(ValueError, match="`max_length` must be"):
+            kav.beam_search(model, source_ids, max_length=[3, -1, 20])
     with pytest.raises(ValueError, match="`min_length` must be below 3"):
         kav.beam_search(model, source_ids, max_length=3, min_length=9)
 

@@ -207,6 +207,16 @@ def test_limits_of_a_model_are_those_of_its_export(tokenizer, texts, tmp_path):
         beam_search, model, tokenizer, texts[:4], min_length=0, no_repeat_ngram=0
     )
     assert free != expected
+    # The minimum of the model yields to a maximum, and one that is given does not.
+    lengths = [4, None, 8, 1]
+    short = exported.translate_with(texts[:4], max_length=lengths)
+    _, wanted = here(
+        beam_search, model, tokenizer, texts[:4], max_length=[n or 0 for n in lengths]
+    )
+    assert [translation.text for translation in short] == wanted
+    assert wanted[1] == expected[1] and wanted[3] == ""
+    with pytest.raises(ValueError, match="excludes|out of range|'min_length': 4"):
+        exported.translate_with(texts[:1], min_length=4, max_length=4)
     off = exported.translate_with(texts[:4], min_length=0, no_repeat_ngram=0)
     assert [translation.text for translation in off] == free
 

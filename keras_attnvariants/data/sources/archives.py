@@ -26,6 +26,7 @@ from keras_attnvariants.utils.lines import text_lines
 
 _OPENING = re.compile(r"<seg\b[^<>]*>", re.IGNORECASE)
 _CLOSING = re.compile("</seg", re.IGNORECASE)
+TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 # No text is packed more tightly than this, unless it is short.
 _HIGHEST_RATIO = 100
 _ALWAYS_ALLOWED = 64_000_000

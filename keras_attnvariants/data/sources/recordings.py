@@ -12,8 +12,8 @@
 
 from __future__ import annotations
 
-import csv
 import re
+import shutil
 import tarfile
 from collections.abc import Callable
 from collections.abc import Iterable
@@ -23,9 +23,12 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import IO
+from typing import cast
 
+from keras_attnvariants.data.sources.archives import TARS
 from keras_attnvariants.data.sources.archives import check_size
 from keras_attnvariants.data.sources.archives import told_archive
+from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.tasks import Conversion
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import read_text_lines
@@ -82,9 +85,8 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
     Raises:
         ValueError: it has no column of paths or of texts, or an odd split.
     """
-    # A quotation mark is one.
-    rows = csv.DictReader(read_text_lines(file), delimiter="\t", quoting=csv.QUOTE_NONE)
-    header = rows.fieldnames or []
+    lines = (line.split("\t") for line in read_text_lines(file))
+    header = next(lines, [""])
     found = [[n for n in names if n in header] for names in (_PATHS, _TEXTS)]
     if not all(found):
         raise ValueError(
@@ -92,9 +94,12 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
             f"{', '.join(_TEXTS[:-1])} or {_TEXTS[-1]}. "
             f"Received: {', '.join(header) or 'an empty file'} in {file}"
         )
-    for row in rows:
-        path, text = (row[names[0]] or "" for names in found)
-        split = row.get("split") or ""
+    for cells in lines:
+        if cells == [""]:
+            continue
+        row = dict(zip(header, cells, strict=False))
+        path, text = (row.get(names[0], "") for names in found)
+        split = row.get("split", "")
         # It becomes part of the name of a file.
         if not re.fullmatch(r"[\w-]*", split):
             raise ValueError(
@@ -114,7 +119,8 @@ def conversion(folder: Path) -> Conversion | None:
     if files and (folder / "clips").is_dir():
         return Conversion(files, partial(write, common_voice, files))
     if (folder / _MANIFEST).is_file():
-        files = [folder / _MANIFEST, *sorted(folder.glob("*.tar*"))]
+        packed = (f for f in folder.glob("[!.]*") if f.name.endswith(TARS))
+        files = [folder / _MANIFEST, *sorted(packed)]
         return Conversion(files, partial(write, table, files))
     return None
 
@@ -131,7 +137,7 @@ def write(
         ValueError: a table lacks a column, or has an odd split.
     """
     for file in files:
-        if ".tar" in file.suffixes:
+        if file.name.endswith(TARS):
             _unpack(file, into / _UNPACKED)
     opened: dict[Path, IO[str]] = {}
     with ExitStack() as stack:
@@ -145,7 +151,18 @@ def write(
 
 
 def _unpack(archive: Path, into: Path) -> None:
+    """Unpacks the files of an archive, all or none, and nothing outside of a folder."""
     with told_archive(archive), tarfile.open(archive) as tar:
-        check_size(archive, "The archive", sum(member.size for member in tar))
-        # Nothing is written outside of the folder.
-        tar.extractall(into, filter="data")
+        members = [member for member in tar if not member.isdir()]
+        check_size(archive, "The archive", sum(member.size for member in members))
+        places = [(into / member.name).resolve() for member in members]
+        for member, place in zip(members, places, strict=True):
+            if not member.isfile() or not place.is_relative_to(into.resolve()):
+                raise FetchError(
+                    f"{archive} must hold files alone, no links, and none outside of "
+                    f"its folder. Received: {member.name}"
+                )
+        for member, place in zip(members, places, strict=True):
+            place.parent.mkdir(parents=True, exist_ok=True)
+            with place.open("wb") as file:
+                shutil.copyfileobj(cast(IO[bytes], tar.extractfile(member)), file)

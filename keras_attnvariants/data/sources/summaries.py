@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO
 from typing import Any
 
+from keras_attnvariants.data.sources.archives import TARS
 from keras_attnvariants.data.sources.archives import check_size
 from keras_attnvariants.data.sources.archives import told_archive
 from keras_attnvariants.data.text_files import held_out_split
@@ -27,10 +28,11 @@ from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.lines import text_lines
 
 SIDES = ("source", "target")
-ARCHIVES = (".tar", ".tgz", ".tar.gz", ".zip")
+ARCHIVES = (*TARS, ".zip")
 _NAMES = r"(?:^|[^a-z])(train|valid|validation|dev|val|test)"
 _SPLIT = re.compile(rf"{_NAMES}(?![a-z])")
-_LINES = re.compile(r"\.(?:(article|src)|(title|tgt))(\.filter)?\.txt(\.gz)?$")
+_SIDES = r"\.(?:(article|src|source)|(title|tgt|target))"
+_LINES = re.compile(rf"{_SIDES}(?:(?:\.filter)?\.txt)?(?:\.gz)?$")
 _JSON = re.compile(r"\.jsonl?(\.gz)?$")
 # In a folder, there may be other JSON, such as several references.
 _JSON_SPLIT = re.compile(rf"{_NAMES}{_JSON.pattern}")
@@ -144,15 +146,25 @@ def json_pair(line: str) -> tuple[str, str]:
     """The document and the summary in a line of JSON; empty ones if it has none.
 
     A document may be a list of sentences, a summary one of references, of which the
-    first counts.
+    first counts. Anything else than a text is an empty one.
+
+    >>> json_pair('{"document": ["One.", null], "summary": null}')
+    ('One.', '')
     """
-    with suppress(ValueError, IndexError):
+    with suppress(ValueError, RecursionError):
         row = json.loads(line)
         for source, target in KEYS:
             if isinstance(row, dict) and {source, target} <= row.keys():
-                document, summary = row[source], row[target]
-                if isinstance(document, list):
-                    document = " ".join(map(str, document))
-                summary = summary[0] if isinstance(summary, list) else summary
-                return str(document), str(summary)
+                document, summaries = _strings(row[source]), _strings(row[target])
+                return " ".join(document), "".join(summaries[:1])
     return "", ""
+
+
+def _strings(value: Any) -> list[str]:
+    """A text, or those in a list, with U+FFFD for halves of surrogate pairs."""
+    texts = value if isinstance(value, list) else [value]
+    return [
+        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        for text in texts
+        if isinstance(text, str)
+    ]

@@ -7,6 +7,7 @@ import pytest
 
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.sources.download import FetchError
+from keras_attnvariants.data.sources.recordings import table
 from tests.data import recordings
 from tests.data.recordings import tone
 
@@ -99,9 +100,47 @@ def test_an_archive_writes_nothing_outside(tmp_path):
     wav = recordings.write(tmp_path / "elsewhere" / "a.wav", tone())
     with tarfile.open(folder / "a.tar", "w") as tar:
         tar.add(wav, "../../escaped.wav")
-    with pytest.raises(FetchError, match="not a complete archive"):
+    with pytest.raises(FetchError, match="none outside of its folder. .*escaped"):
         loaded(folder, tmp_path)
     assert not list(tmp_path.rglob("escaped.wav"))
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.FIFOTYPE])
+def test_links_in_an_archive_are_told_before_it_is_unpacked(tmp_path, kind):
+    folder = tmp_path / "yes"
+    folder.mkdir()
+    (folder / "manifest.tsv").write_text("file\ttext\nb.wav\tyes\n")
+    wav = recordings.write(tmp_path / "a.wav", tone())
+    link = tarfile.TarInfo("b.wav")
+    link.type, link.linkname = kind, "c.wav"
+    with tarfile.open(folder / "a.tar", "w") as tar:
+        tar.add(wav, "a.wav")
+        tar.addfile(link)
+    with pytest.raises(FetchError, match="no links.* Received: b.wav"):
+        loaded(folder, tmp_path)
+    assert not list((tmp_path / "cache").rglob("a.wav"))
+
+
+def test_checksums_beside_an_archive_are_no_archive(tmp_path):
+    folder = tmp_path / "yes"
+    folder.mkdir()
+    (folder / "manifest.tsv").write_text("file\ttext\tsplit\na.wav\tyes\ttrain\n")
+    wav = recordings.write(tmp_path / "a.wav", tone())
+    with tarfile.open(folder / "a.tar.xz", "w:xz") as tar:
+        tar.add(wav, "a.wav")
+    (folder / "a.tar.xz.md5").write_text("0123  a.tar.xz\n")
+    (folder / "._a.tar.xz").write_text("no archive")
+    assert lines(loaded(folder, tmp_path), "train") == [("a.wav", "yes")]
+
+
+def test_tables_have_any_cells(tmp_path):
+    """Long ones, odd line ends within, and rows that are too short or too long."""
+    path = tmp_path / "manifest.tsv"
+    texts = ["x" * 140_000, "yes\rno", "more\tthan one"]
+    rows = "".join(f"a.wav\t{text}\n" for text in texts)
+    path.write_text(f"file\ttext\n{rows}\na.wav\n", newline="")
+    found = [text for _, _, text in table([path])]
+    assert found == [texts[0], "yes\rno", "more", ""]
 
 
 def test_a_table_writes_nothing_outside(tmp_path):

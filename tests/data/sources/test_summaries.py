@@ -129,6 +129,55 @@ def test_lists_are_sentences_of_documents_and_references():
     assert json_pair("[1]") == ("", "")
 
 
+def test_other_values_than_texts_are_empty():
+    for row in ({"source": None, "target": "a"}, {"source": {}, "target": "a"}):
+        assert json_pair(json.dumps(row)) == ("", "a")
+    assert json_pair('{"source": "a", "target": [null]}') == ("a", "")
+    assert json_pair("[" * 100_000) == ("", "")
+
+
+def test_half_a_character_in_json(tmp_path):
+    path = tmp_path / "train.jsonl"
+    path.write_text(r'{"source": "a \ud83d b", "target": "\ud83d\ude00"}' + "\n")
+    assert load(path, tmp_path).read_lines("train") == (["a \ufffd b"], ["\U0001f600"])
+
+
+PARALLEL = {"train.source": "a b\n", "train.target": "a\n"}
+
+
+@pytest.mark.parametrize("name", ["cnn.tar.gz", "cnn.zip"])
+def test_an_archive_of_parallel_files(tmp_path, name):
+    write = zipped if name.endswith(".zip") else tar
+    members = {f"cnn_dm/{member}": text for member, text in PARALLEL.items()}
+    corpus = load(write(tmp_path / name, members), tmp_path)
+    assert corpus.read_lines("train") == (["a b"], ["a"])
+
+
+def test_parallel_files_are_read_whatever_lies_beside_them(tmp_path):
+    folder = as_folder(tmp_path / "papers", PARALLEL)
+    tar(folder / "giga.tar.gz", GIGAWORD)
+    (folder / "test.jsonl").write_text('{"source": "x", "target": "y"}\n')
+    (folder / "dev.article").write_text("c d\n")
+    (folder / "dev.title").write_text("c\n")
+    corpus = load(folder, tmp_path)
+    assert corpus.read_lines("train") == (["a b"], ["a"])
+    assert [*corpus.splits] == ["train"]
+    named = kav.data.load_corpus(
+        folder, "article", "title", cache_dir=tmp_path, task="summarisation"
+    )
+    assert named.read_lines("validation") == (["c d"], ["c"])
+
+
+def test_the_header_of_a_table_may_name_the_sides(tmp_path):
+    path = tmp_path / "papers.tsv"
+    rows = "".join(f"{i}\ttext {i}\n" for i in range(200))
+    path.write_text(f"target\tsource\n{rows}")
+    corpus = load(path, tmp_path)
+    assert sum(report.written for report in corpus.reports.values()) == 200
+    documents, summaries = corpus.read_lines("train")
+    assert documents == [f"text {summary}" for summary in summaries]
+
+
 def test_a_story_without_highlights_has_no_summary():
     assert story("Text.\n") == ("Text.", "")
 

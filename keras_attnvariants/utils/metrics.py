@@ -1,11 +1,13 @@
-"""ROUGE and error rates in the form of a metric of sacrebleu.
+"""Metrics by name: those of sacrebleu, and ROUGE and error rates in their form.
 
 So they have its signatures, several references, and counts of sentences that add up,
 from which everything else here resamples test sets.
 """
 
+from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +16,11 @@ import regex
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.base import Score
 from sacrebleu.metrics.base import Signature
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+from sacrebleu.metrics.ter import TER
 
+from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.machine import installed
 
@@ -191,3 +197,53 @@ class ErrorRate(RatioMetric):
         kinds = [found.substitutions, found.deletions, found.insertions]
         units = found.hits + found.substitutions + found.deletions
         return [sum(kinds), units, *kinds]
+
+
+METRICS: dict[str, Callable[..., Metric]] = {
+    **{"bleu": BLEU, "chrf": CHRF, "ter": TER},
+    **{kind: partial(Rouge, kind) for kind in ROUGE},
+    **{kind: partial(ErrorRate, kind) for kind in ERROR_RATES},
+}
+# BLEU of lower-cased Moses tokens, which older papers report.
+MOSES = "bleu-moses"
+NAMES = (*METRICS, MOSES)
+
+
+def make_metric(name: str, tokenize: str = "13a", language: str = "") -> Metric:
+    """The metric of this name.
+
+    Args:
+        name: one of `NAMES`.
+        tokenize: sacrebleu's tokenizer for BLEU.
+        language: code of the language that is scored, for BLEU of Moses tokens.
+
+    Raises:
+        ValueError: there is no such metric, or a package that it needs is missing.
+    """
+    check_choice("metric", name, NAMES)
+    if name == MOSES:
+        return moses_bleu(language)
+    return METRICS[name](**({"tokenize": tokenize} if name == "bleu" else {}))
+
+
+def label(name: str) -> str:
+    """The name of a metric in tables, such as sacrebleu's `"chrF2"`."""
+    if name == MOSES:
+        return "BLEU, Moses tokens"
+    return str(METRICS[name]().corpus_score(["a"], [["a"]]).name)
+
+
+def moses_bleu(language: str) -> BLEU:
+    """The metric `MOSES`.
+
+    Raises:
+        ValueError: sacremoses is not installed.
+    """
+    check_extra(f"The metric {MOSES!r}", "scores", ("sacremoses",))
+    from sacremoses import MosesTokenizer
+
+    metric = BLEU(tokenize="none", lowercase=True, force=True)
+    tokenize = MosesTokenizer(language).tokenize
+    metric.tokenizer = partial(tokenize, return_str=True, escape=False)
+    metric.tokenizer_signature = f"sacremoses-{installed('sacremoses')}-{language}"
+    return metric
