@@ -47,7 +47,7 @@ def oracle(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> lis
 
     found = []
     for document, *wanted in zip(documents, *references, strict=True):
-        known = [text for text in wanted if text]
+        known = [text for text in wanted if text is not None]
         # The first one where none has anything of them.
         found.append(max(sentences_of(document), key=lambda s: closeness(s, known)))
     return found

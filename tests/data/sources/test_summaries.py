@@ -125,7 +125,7 @@ def test_one_file_of_json_lines_is_divided(tmp_path):
 def test_lists_are_sentences_of_documents_and_references():
     row = {"source": ["One.", "Two."], "target": ["first", "second"]}
     assert json_pair(json.dumps(row)) == ("One. Two.", "first")
-    assert json_pair('{"source": "text", "target": []}') == ("", "")
+    assert json_pair('{"source": "text", "target": []}') == ("text", "")
     assert json_pair("[1]") == ("", "")
 
 
