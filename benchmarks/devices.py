@@ -174,7 +174,7 @@ def main(
                 "precision": "float32",
                 "steps": PERIODS * updates,
                 "validate-every": updates,
-                "bleu-sentences": 0,
+                "score-sentences": 0,
                 "samples": 0,
             }
             options = [f"--{key}={value}" for key, value in settings.items()]

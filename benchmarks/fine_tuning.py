@@ -84,7 +84,7 @@ def swap(
     if system != "base":
         run = work / f"swap-{system}-{seed}"
         start = start_of(system, tokenizer)
-        options = {"validate_every": 250, "bleu_sentences": sentences}
+        options = {"validate_every": 250, "score_sentences": sentences}
         train(SWAPPED, corpus, run, start, updates, seed, **options)
         events = read_log(run / "log.jsonl")
         scores = {e["step"]: e["val_bleu"] for e in events if e["event"] == "period"}
@@ -118,7 +118,7 @@ def train(
     updates: int,
     seed: int,
     validate_every: int,
-    bleu_sentences: int = 0,
+    score_sentences: int = 0,
 ) -> None:
     """Train a preset, or go on with it."""
     settings = {"steps": updates, "validate_every": validate_every, "save_every": 50}
@@ -130,7 +130,7 @@ def train(
         batch_tokens=2048,
         settings=with_schedule({**RATE, **settings}),
         seed=seed,
-        bleu_sentences=bleu_sentences,
+        score_sentences=score_sentences,
         samples=0,
     )
 

@@ -107,7 +107,7 @@ def main(task) -> None:
         },
         precision=task["precision"],
         seed=task["seed"],
-        bleu_sentences=0,
+        score_sentences=0,
         samples=0,
         callbacks=[Reporter(task["points"], validation)],
         verbose=0,

@@ -13,7 +13,9 @@ import numpy as np
 
 from keras_attnvariants import backend
 from keras_attnvariants.data import Corpus
+from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.decoding.step_model import source_positions
 from keras_attnvariants.decoding.texts import pad_sequences
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
 from keras_attnvariants.evaluation.attention_maps import layer_weights
@@ -26,7 +28,7 @@ Pairs = Iterable[tuple[str, str]]
 # From the bottom of a model to its top.
 PLACES = ("encoder", "decoder", "cross")
 
-# Sentences that are sorted by length together.
+# Sources that are encoded, or sorted by length, together.
 CHUNK = 1024
 SHORTEST = 16
 MOST_SENTENCES = 64
@@ -121,7 +123,7 @@ class Stream:
 
     def __iter__(self) -> Iterator[Batch]:
         first = 0
-        for chunk in chunks(self.examples, CHUNK):
+        for chunk in chunks(self.examples, min(CHUNK, task_of(self.model).at_once)):
             yield from self._batches(chunk, first)
             first += len(chunk)
         if not self.sentences:
@@ -134,8 +136,8 @@ class Stream:
         """The batches of a chunk, whose first pair has the number `first`."""
         buckets: dict[int, list[int]] = {}
         for index, (source, target, _) in enumerate(chunk):
-            longest = max(len(source), len(target) + 1)
-            if source and target and longest <= self.model.max_length:
+            longest = max(source_positions(self.model, len(source)), len(target) + 1)
+            if len(source) and target and longest <= self.model.max_length:
                 # The next power of two: few shapes, and little padding.
                 length = max(SHORTEST, 1 << (longest - 1).bit_length())
                 length = min(length, self.model.max_length)
@@ -157,15 +159,18 @@ class Stream:
     def _layers(
         self, examples: list[Example], size: int, length: int
     ) -> list[Attended]:
-        """The weights on a batch, padded to `size` pairs of `length` tokens."""
+        """The weights on a batch, padded to `size` pairs of `length` positions."""
         model, count = self.model, len(examples)
+        width = length * getattr(model, "source_stride", 1)
         sources = [example.source_ids for example in examples]
         targets = [[model.bos_id, *example.target_ids] for example in examples]
         inputs = {
-            "source_ids": pad_sequences(sources, size, length, model.pad_id),
+            "source_ids": pad_sequences(sources, size, width, model.pad_id),
             "target_ids": pad_sequences(targets, size, length, model.pad_id),
         }
-        source, target = (ids[:count] != model.pad_id for ids in inputs.values())
+        target = inputs["target_ids"][:count] != model.pad_id
+        counts = [source_positions(model, len(ids)) for ids in sources]
+        source = np.arange(length) < np.array(counts)[:, None]
         sides_of = {
             "encoder": (source, source),
             "decoder": (target, target),
@@ -187,8 +192,8 @@ def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
 
 
 def encoded(tokenizer: Any, pairs: Pairs) -> Iterator[Example]:
-    """Pairs of texts as tokens, a chunk at a time."""
-    for chunk in chunks(pairs, CHUNK):
+    """Pairs of texts as tokens, a chunk at a time; recordings one by one."""
+    for chunk in chunks(pairs, max(1, CHUNK // getattr(tokenizer, "source_stride", 1))):
         sources, targets = map(list, zip(*chunk, strict=True))
         ids = tokenizer.encode(sources), tokenizer.target.encode(targets)
         yield from map(Example, *ids)

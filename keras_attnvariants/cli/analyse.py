@@ -18,6 +18,7 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.models import model_folder
+from keras_attnvariants.cli.models import same_task
 from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import MODEL_OR_DEFAULT
@@ -25,6 +26,7 @@ from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
+from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ Analysis = Literal[
     "bleu-by-off-diagonality",
 ]
 CONTRASTIVE = ("contrastive", "agreement")
+OF_TEXTS = (*CONTRASTIVE, "alignment-errors")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,31 +68,35 @@ class DataOptions:
         ...,
     )
     source: str | None = option(
-        "Language to translate from; not for contrastive pairs."
+        "Language to translate from; not for contrastive pairs, summaries and speech."
     )
-    target: str | None = option(
-        "Language to translate into; not for contrastive pairs."
-    )
+    target: str | None = option("Language to translate into; as --source.")
     split: str | None = option(
         "Which part of the corpus (test); not for contrastive pairs."
     )
 
-    def check(self, analysis: Analysis) -> None:
-        """Raises if an analysis lacks an option, or does not have it.
+    def check(self, analysis: Analysis, task: Task) -> None:
+        """Raises if an analysis lacks an option, or is not one of a task.
 
         Raises:
-            ValueError: it does.
+            ValueError: it does, or is not.
         """
+        fits = "bleu" in task.metrics or not analysis.startswith("bleu")
+        if not fits or not (task.reads_text or analysis not in OF_TEXTS):
+            raise ValueError(
+                f"--analysis {analysis} is not one of models for {task.name}."
+            )
         is_contrastive = analysis in CONTRASTIVE
         if is_contrastive and (self.source or self.target or self.split):
             raise ValueError(
                 f"--analysis {analysis} has no --source, --target and --split: its "
                 "files name the languages."
             )
-        if not is_contrastive and (self.source is None or self.target is None):
+        given = self.source is not None and self.target is not None
+        if not is_contrastive and not given and task.languages is None:
             raise ValueError(f"--analysis {analysis} needs --source and --target.")
 
-    def reader(self, analysis: Analysis) -> Read:
+    def reader(self, analysis: Analysis, task: Task) -> Read:
         """A function that reads the data that an analysis needs.
 
         Raises:
@@ -104,8 +111,8 @@ class DataOptions:
             places = (self.data, self.source, self.target, split)
             read = kav.analysis.read_alignments
         elif analysis not in CONTRASTIVE:
-            languages = (str(self.source), str(self.target))
-            corpus = kav.data.load_corpus(self.data, *languages)
+            languages = task.sides(self.source, self.target)
+            corpus = kav.data.load_corpus(self.data, *languages, task=task.name)
             corpus.files(split)
             return lambda: kav.analysis.read_pairs(corpus, split)
         next(read(*places), None)
@@ -134,9 +141,10 @@ def analyse(
     [bold]Example:[/bold] kav analyse runs/base --analysis locality --data multi30k
     --source en --target de --split test2016
     """
-    data.check(analysis)
-    check_extra("A picture", "plot", ("matplotlib",))
     folders = short_names(runs)
+    task = same_task(folders)
+    data.check(analysis, task)
+    check_extra("A picture", "plot", ("matplotlib",))
     if len({file_name(name) for name in folders}) < len(folders):
         raise ValueError(
             "The names of the systems must differ in letters or digits, since files "
@@ -146,7 +154,7 @@ def analyse(
     import_modules(imports)
     from rich.console import Console
 
-    read = data.reader(analysis)
+    read = data.reader(analysis, task)
     systems = {name: load(folder) for name, folder in folders.items()}
     output.mkdir(parents=True, exist_ok=True)
     console = Console(highlight=False)
@@ -185,10 +193,11 @@ def tables(
 
 @command
 def attention(
-    sentence: str = argument("The sentence to read."),
+    sentence: str = argument("The sentence or document to read, or a recording."),
     model: str = MODEL_OR_DEFAULT,
     translation: str | None = option(
-        "A translation of the sentence; default: that of the model."
+        "A translation of the sentence, a summary or a transcript; default: that of "
+        "the model."
     ),
     layer: int | None = option(
         "Number of the layer, from 1 at the bottom; default: the highest that has "
@@ -198,10 +207,11 @@ def attention(
     output: Path = option("The picture, a .png file.", Path("attention.png")),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Draw the attention weights of one layer, all heads, on a sentence.
+    """Draw the attention weights of one layer, all heads, on a sentence or recording.
 
     A row of a panel is what one token attends to: of the sentence, of the translation
-    so far, and, in cross-attention, the token that is predicted next.
+    so far, and, in cross-attention, the token that is predicted next. A recording has
+    positions of 40 ms in the place of tokens.
 
     [bold]Example:[/bold] kav attention 'A man rides a horse.'
     """

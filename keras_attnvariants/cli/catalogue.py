@@ -11,7 +11,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
-from typing import Literal
 
 import typer
 
@@ -21,6 +20,7 @@ from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import MODEL_HELP
+from keras_attnvariants.cli.options import TaskName
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.trained.names import CARD
 from keras_attnvariants.trained.names import MODELS
@@ -186,7 +186,7 @@ def push(
 class ReadingOptions:
     """The files of corpora, and how they are read."""
 
-    task: Literal["translation", "summarisation", "speech"] | None = option(
+    task: TaskName | None = option(
         "What the corpus is for; default: what the preset or the model does."
     )
     max_invalid: float = option(

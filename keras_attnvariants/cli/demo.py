@@ -1,4 +1,4 @@
-"""`kav demo`: a page that translates and shows what models attend to, by Gradio."""
+"""`kav demo`: a page to use models on, which shows what they attend to, by Gradio."""
 
 import html
 from collections.abc import Mapping
@@ -13,10 +13,12 @@ from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.models import same_task
 from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.cli.options import BEAM_SIZE
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.trained.names import DEFAULT_MODEL
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.machine import check_extra
@@ -26,10 +28,10 @@ if TYPE_CHECKING:
 
     from keras_attnvariants.evaluation import AlignedTranslator
 
-# Of one text; the rest is not translated, and the page says so.
+# Of one text; the rest is left out, and the page says so.
 MOST_CHARACTERS, MOST_SENTENCES = 5000, 20
+LARGEST_RECORDING = "20mb"
 ONE_ONLY = "none"
-TITLE = "Translation models"
 EXAMPLES = (
     "A man rides a horse along the beach.",
     "Two children play in the snow with their dog.",
@@ -52,24 +54,30 @@ def demo(
     ),
     beam_size: int | None = BEAM_SIZE,
     n_best: int = option(
-        "Translations of a sentence, at most the beam size.", 3, min=1
+        "Translations, summaries or transcripts of each source, at most the beam size.",
+        3,
+        min=1,
     ),
     host: str = option(
         "Address to listen at; 0.0.0.0 shows the page to everyone.", "127.0.0.1"
     ),
     port: int = option("To listen at.", 7860, min=1, max=65535),
     examples: list[str] | None = option(
-        "Sentence that the page offers. May be repeated; default: three in English.",
+        "Sentence or recording that the page offers. May be repeated; default for "
+        "translations: three in English.",
         None,
         "--example",
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Show a page to translate with models, one or two side by side.
+    """Show a page to use models on, one or two side by side.
+
+    They translate, summarise or transcribe; recordings are uploaded or spoken.
 
     [bold]Example:[/bold] kav demo kav/base/tatoeba-en-de runs/multi30k
     """
     folders = short_names(models or [DEFAULT_MODEL])
+    task = same_task(folders)
     check_extra("The page", "demo", ("gradio",))
     import_modules(imports)
     from keras_attnvariants.evaluation import AlignedTranslator
@@ -78,42 +86,50 @@ def demo(
         name: AlignedTranslator(*load(path), beam_size, n_best)
         for name, path in folders.items()
     }
-    for model in loaded.values():
+    for model in loaded.values() if task.reads_text else ():
         # So that nobody waits for what is compiled.
         model.translate(".")
     typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
-    open_page(build_page(loaded, examples or EXAMPLES), host, port)
+    offered = examples or (EXAMPLES if task.languages is None else ())
+    open_page(build_page(loaded, offered, task), host, port, not task.reads_text)
 
 
 def build_page(
-    models: "Mapping[str, AlignedTranslator]", examples: Sequence[str]
+    models: "Mapping[str, AlignedTranslator]", examples: Sequence[str], task: Task
 ) -> "gr.Blocks":
-    """The page: a text, one or two models, and what they make of it.
+    """The page: a text or recording, one or two models, and what they make of it.
 
     Args:
         models: by the names that the page shows.
-        examples: texts to choose from.
+        examples: texts, or paths of recordings, to choose from.
+        task: what the models are for.
     """
     import gradio as gr
 
     names = list(models)
     others = [ONE_ONLY, *names]
 
-    def show(text: str, first: str, second: str) -> tuple[str, str, Any]:
-        other = "" if second == ONE_ONLY else column(second, models[second], text)
-        return column(first, models[first], text), other, gr.update(visible=bool(other))
+    def show(source: str | None, first: str, second: str) -> tuple[str, str, Any]:
+        sources = sources_of(source or "", task)
+        other = ""
+        if second != ONE_ONLY:
+            other = column(second, models[second], sources, task)
+        here = column(first, models[first], sources, task)
+        return here, other, gr.update(visible=bool(other))
 
-    with gr.Blocks(analytics_enabled=False, title=TITLE) as page:
-        gr.Markdown(f"# {TITLE}")
-        text = gr.Textbox(
-            label="Text, one sentence per line",
-            lines=3,
-            max_length=MOST_CHARACTERS,
-            autofocus=True,
-            elem_id="text",
-        )
-        rows = [[example] for example in examples]
-        offered = gr.Examples(rows, text, label="For example", elem_id="examples")
+    title = f"{task.name.capitalize()} models"
+    with gr.Blocks(analytics_enabled=False, title=title) as page:
+        gr.Markdown(f"# {title}")
+        if task.reads_text:
+            source = gr.Textbox(
+                label=f"Text, one {task.source} per line",
+                lines=3,
+                max_length=MOST_CHARACTERS,
+                autofocus=True,
+                elem_id="text",
+            )
+        else:
+            source = gr.Audio(label="Recording", type="filepath", elem_id="recording")
         dropdown = partial(gr.Dropdown, min_width=NARROWEST)
         with gr.Row():
             first = dropdown(names, value=names[0], label="Model", elem_id="first")
@@ -123,20 +139,24 @@ def build_page(
                 label="Compare with",
                 elem_id="second",
             )
-        button = gr.Button("Translate", variant="primary", elem_id="translate")
+        label = task.output.capitalize()
+        button = gr.Button(label, variant="primary", elem_id="translate")
         with gr.Row():
             with gr.Column(min_width=NARROWEST):
                 left = gr.HTML(elem_id="left")
             with gr.Column(min_width=NARROWEST, visible=len(names) > 1) as side:
                 right = gr.HTML(elem_id="right")
-        asked, shown = [text, first, second], [left, right, side]
-        gr.on([button.click, text.submit], show, asked, shown)
-        offered.load_input_event.then(show, asked, shown)
+        asked, shown = [source, first, second], [left, right, side]
+        entered = source.submit if task.reads_text else source.stop_recording
+        gr.on([button.click, entered], show, asked, shown)
+        if rows := [[example] for example in examples]:
+            offered = gr.Examples(rows, source, label="For example", elem_id="examples")
+            offered.load_input_event.then(show, asked, shown)
     return page
 
 
-def open_page(page: "gr.Blocks", host: str, port: int) -> None:
-    """Serves the page until the process is ended.
+def open_page(page: "gr.Blocks", host: str, port: int, takes_files: bool) -> None:
+    """Serves the page until the process is ended; it takes recordings or no files.
 
     Raises:
         OSError: the port is not free.
@@ -161,31 +181,45 @@ def open_page(page: "gr.Blocks", host: str, port: int) -> None:
         mcp_server=False,
         enable_monitoring=False,
         footer_links=[],
-        app_kwargs={"dependencies": [Depends(refuse_files)]},
+        app_kwargs={} if takes_files else {"dependencies": [Depends(refuse_files)]},
+        max_file_size=LARGEST_RECORDING,
         css=CSS,
         theme=gr.themes.Default(**FONTS),
         quiet=True,
     )
 
 
-def column(name: str, model: "AlignedTranslator", text: str) -> str:
-    """The translations of a text by one model, as HTML."""
-    lines = [line for line in split_lines(text[:MOST_CHARACTERS]) if line.strip()]
-    readings = [model.translate(line) for line in lines[:MOST_SENTENCES]]
+def sources_of(source: str, task: Task) -> list[str]:
+    """The lines of a text that are not empty, or the path of a recording."""
+    if task.reads_text:
+        lines = split_lines(source[:MOST_CHARACTERS])
+        return [line for line in lines if line.strip()]
+    return [source] if source else []
+
+
+def column(
+    name: str, model: "AlignedTranslator", lines: Sequence[str], task: Task
+) -> str:
+    """What one model makes of sources, as HTML."""
+    try:
+        readings = [model.translate(line) for line in lines[:MOST_SENTENCES]]
+    except ValueError:  # an upload that is no recording
+        return "<p>This is no recording.</p>"
     has_weights = any(x.weights.any() for found in readings for x in found.hypotheses)
     if not lines:
-        notes = ["Type a sentence."]
+        notes = [f"Give a {task.source}."]
     elif has_weights:
         notes = [
-            "The table shows what the first translation attends to; point at a word of "
-            "any other to see it there."
+            f"The table shows what the first {task.output} attends to; point at a word "
+            "of any other to see it there."
         ]
+        notes += [] if task.reads_text else ["Numbers are seconds."]
     else:
         notes = ["This model has no attention to the source."]
     if any(found.is_cut for found in readings):
-        notes.append("A sentence was too long for the model and was cut.")
+        notes.append(f"A {task.source} was too long for the model and was cut.")
     if len(lines) > MOST_SENTENCES:
-        notes.append(f"Only the first {MOST_SENTENCES} sentences are translated.")
+        notes.append(f"Only the first {MOST_SENTENCES} {task.source}s are read.")
     told = "".join(f"<p>{note}</p>" for note in notes)
     parts = "".join(found.html for found in readings)
     seconds = sum(found.seconds for found in readings)

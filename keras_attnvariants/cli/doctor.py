@@ -16,7 +16,9 @@ from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
+from keras_attnvariants.cli.options import TaskName
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.data import tasks
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.machine import cores
 from keras_attnvariants.utils.machine import install_command
@@ -90,6 +92,10 @@ def doctor(
     ),
     source: str | None = option("Of a corpus: language to translate from."),
     target: str | None = option("Of a corpus: language to translate into."),
+    task: TaskName | None = option(
+        "Of a corpus: what it is for (translation). Summaries and speech need no "
+        "languages."
+    ),
     precision: bool = option(
         "Measure which precision is faster here (a second or two).", False
     ),
@@ -107,18 +113,23 @@ def doctor(
         raise ValueError("--precision is about the machine: give no folder with it.")
     if place is not None and not place:
         raise ValueError("The name of a folder must not be empty.")
-    if place is None and (source or target):
-        raise ValueError("--source and --target are those of a corpus: name one.")
-    if (source is None) != (target is None):
+    if place is None and (source or target or task):
+        raise ValueError(
+            "--source, --target and --task are those of a corpus: name one."
+        )
+    if task is None and (source is None) != (target is None):
         raise ValueError("A corpus has two languages: give --source and --target.")
+    of_corpus = tasks.get(task or tasks.DEFAULT)
+    languages = None
+    if task or source or target:
+        languages = of_corpus.sides(source, target)
     import_modules(imports)
     from keras_attnvariants.cli.health import examine
 
-    languages = None if source is None or target is None else (source, target)
     if place is None:
         found = examine_environment(precision)
     else:
-        found = examine(place, languages)
+        found = examine(place, languages, of_corpus.name)
     show(place or "environment", found)
     if not found.is_healthy:
         raise typer.Exit(1)

@@ -38,23 +38,23 @@ def evaluate(
     systems: SystemOptions,
     split: str = option("Which part of the corpus.", "test"),
     sentences: int | None = option(
-        "Only that many sentences, from the start of the split.", min=1
+        "Only that many sources, from the start of the split.", min=1
     ),
     references: Path | None = option(
-        "File with several references of each sentence, in the place of those of the "
+        "File with several references of each source, in the place of those of the "
         "corpus: a JSON list a line; plain or .gz."
     ),
     groups: Path | None = option(
-        "File with the group of each sentence, one a line, such as its speaker. "
+        "File with the group of each source, one a line, such as its speaker. "
         "Intervals are then of groups."
     ),
     samples: int = option("Resampled test sets, for intervals; 0: none.", 1000, min=0),
     search: SearchOptions,
     tokenize: str = option("sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …", "13a"),
     speed_runs: int = option(
-        "Translate the test set that many times more, to measure the speed.", 0, min=0
+        "Run on the test set that many times more, to measure the speed.", 0, min=0
     ),
-    output: Path | None = option("File to write the translations to, one per line."),
+    output: Path | None = option("File to write the outputs to, one per line."),
     imports: list[str] | None = IMPORTS,
 ) -> None:
     """Score a model, an exported one or several on a test set.
@@ -71,7 +71,7 @@ def evaluate(
         raise ValueError("Give --model, --saved-model or --server, or several of them.")
     systems.check()
     if output is not None and systems.count > 1:
-        raise ValueError("--output takes the translations of one system only.")
+        raise ValueError("--output takes the outputs of one system only.")
     check_output_file(output)
     import_modules(imports)
     import keras_attnvariants as kav
@@ -107,15 +107,15 @@ def evaluate(
             speed_runs=speed_runs if is_system else 0,
             **how,
         )
-        typer.echo(f"{path} on {len(sources)} sentences of {split}:")
-        show_report(report)
+        typer.echo(f"{path} on {len(sources)} {task.source}s of {split}:")
+        show_report(report, task.source)
         if output is not None and is_system:
-            text = "".join(f"{on_one_line(x)}\n" for x in report.translations)
+            text = "".join(f"{on_one_line(x)}\n" for x in report.hypotheses)
             output.write_text(text, "utf-8", newline="\n")
 
 
 def first_lines(option: str, path: Path, count: int) -> list[str]:
-    """The first lines of a file that has one for each sentence.
+    """The first lines of a file that has one for each source.
 
     Raises:
         ValueError: there are too few.
@@ -125,14 +125,14 @@ def first_lines(option: str, path: Path, count: int) -> list[str]:
     found = [*islice(read_text_lines(path), count)]
     if len(found) < count:
         raise ValueError(
-            f"{option} must have a line for each sentence. "
-            f"Received: {len(found)} lines for {count} sentences"
+            f"{option} must have a line for each source. "
+            f"Received: {len(found)} lines for {count} sources"
         )
     return found
 
 
 def read_references(path: Path, count: int) -> list[list[str | None]]:
-    """Sets of references of some sentences, from a file with a JSON list a line.
+    """Sets of references of some sources, from a file with a JSON list a line.
 
     Raises:
         ValueError: a line is no such list, or there are too few lines.
@@ -153,7 +153,7 @@ def read_references(path: Path, count: int) -> list[list[str | None]]:
     return [[*texts] for texts in zip_longest(*found)]
 
 
-def show_report(report: "Report") -> None:
+def show_report(report: "Report", source: str) -> None:
     """Prints the scores, one a line, and the speed if it was measured."""
     for score in report.scores:
         bounds = "" if score.interval is None else " [{:.2f}, {:.2f}]"
@@ -164,7 +164,7 @@ def show_report(report: "Report") -> None:
         if score.name in ("WER", "CER"):
             typer.echo(f"          {score.details}")
     if report.speed is not None:
-        typer.echo(f"  {report.speed.sentences_per_second:.1f} sentences/s")
+        typer.echo(f"  {report.speed.sentences_per_second:.1f} {source}s/s")
 
 
 @command

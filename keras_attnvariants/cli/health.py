@@ -16,12 +16,15 @@ from keras_attnvariants.cli.doctor import NOTE
 from keras_attnvariants.cli.doctor import OK
 from keras_attnvariants.cli.doctor import Diagnosis
 from keras_attnvariants.cli.doctor import Finding
+from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.data import tasks
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import WEIGHTS
 from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.serving.folders import saved_models
 from keras_attnvariants.serving.saved import load
+from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.trained import load_model
 from keras_attnvariants.trained.names import ADAPTER
 from keras_attnvariants.training.progress import read_log
@@ -40,13 +43,16 @@ from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import names_in
 
 
-def examine(place: str, languages: tuple[str, str] | None = None) -> Diagnosis:
+def examine(
+    place: str, languages: tuple[str, str] | None = None, task: str = tasks.DEFAULT
+) -> Diagnosis:
     """The findings in a place of any kind.
 
     Args:
         place: the folder of a run, a model or a SavedModel; or a corpus, as for
             `load_corpus`.
-        languages: codes of the languages of a corpus, which it needs.
+        languages: the endings of the files of a corpus, which it needs.
+        task: name of what the corpus is for.
 
     Raises:
         ValueError: there is nothing there that could be examined.
@@ -59,10 +65,10 @@ def examine(place: str, languages: tuple[str, str] | None = None) -> Diagnosis:
     if any((path / name).is_file() for name in (WEIGHTS, CONFIG, ADAPTER)):
         return examine_model(path)
     if languages is not None:
-        return examine_corpus(place, languages)
+        return examine_corpus(place, languages, task)
     raise ValueError(
         "Give the folder of a run, a model or a SavedModel, or a corpus with --source "
-        f"and --target. Received: {place}"
+        f"and --target, or with --task. Received: {place}"
     )
 
 
@@ -77,9 +83,14 @@ def examined(
     return Finding(OK, name, found if isinstance(found, str) else "intact")
 
 
-def translate(option: str, folder: Path) -> str:
-    """The command that translates with a model."""
-    return shlex.join(["kav", "translate", option, str(folder)])
+def use(option: str, folder: Path, command: str) -> str:
+    """The command that uses a model."""
+    return shlex.join(["kav", command, option, str(folder)])
+
+
+def use_model(folder: Path) -> str:
+    """The command that uses a model by its folder."""
+    return use("--model", folder, tasks.get(model_task(folder)).use[0])
 
 
 def examine_run(folder: Path) -> Diagnosis:
@@ -125,7 +136,7 @@ def examine_run(folder: Path) -> Diagnosis:
         if event in events or (folder / name).is_dir()
     ]
     intact = [folder / model.name for model in models if model.state == OK]
-    usable = [translate("--model", path) for path in intact]
+    usable = [use_model(path) for path in intact]
     damaged = {finding.name for finding in findings if finding.state == DAMAGED}
     if steps and not damaged & {CONFIG, TOKENIZER}:
         usable.append(
@@ -158,7 +169,7 @@ def examine_model(folder: Path) -> Diagnosis:
     usable = []
     if findings[0].state == OK:
         if (folder / TOKENIZER).is_file() or (folder / ADAPTER).is_file():
-            usable = [translate("--model", folder)]
+            usable = [use_model(folder)]
         else:
             findings.append(Finding(NOTE, TOKENIZER, "none: takes token ids alone"))
             usable = [f"keras_attnvariants.load_model({str(folder)!r})"]
@@ -175,17 +186,24 @@ def size_of(read: Callable[[Path], Any], folder: Path) -> str:
 def examine_saved_model(folder: Path) -> Diagnosis:
     """Examines a SavedModel, or all versions of it."""
     places = {path.name: path for path in saved_models(folder)}
-    findings = [examined(name, size_of, load, path) for name, path in places.items()]
-    intact = [places[finding.name] for finding in findings if finding.state == OK]
-    usable = [translate("--saved-model", path) for path in intact]
+    usable = []
+
+    def read(path: Path) -> None:
+        _, signatures, _ = load(path)
+        command = tasks.command_for("audio" not in signatures[DEFAULT].inputs)
+        usable.append(use("--saved-model", path, command))
+
+    findings = [examined(name, size_of, read, path) for name, path in places.items()]
     return Diagnosis("a SavedModel", findings, usable)
 
 
-def examine_corpus(place: str, languages: tuple[str, str]) -> Diagnosis:
+def examine_corpus(
+    place: str, languages: tuple[str, str], task: str = tasks.DEFAULT
+) -> Diagnosis:
     """Examines a corpus, which is read as it is for a training."""
     source, target = languages
     try:
-        corpus = load_corpus(place, source, target)
+        corpus = load_corpus(place, source, target, task=task)
     except (ValueError, OSError) as error:
         if not os.path.lexists(place):
             raise  # not damaged: an unknown name, or no network
@@ -195,5 +213,9 @@ def examine_corpus(place: str, languages: tuple[str, str]) -> Diagnosis:
     findings += [Finding(NOTE, corpus.name, note) for note in corpus.notes]
     if "train" not in corpus.splits:
         findings.append(Finding(NOTE, "train", "no such split: good for scoring alone"))
-    options = ["--data", place, "--source", source, "--target", target]
+    options = ["--data", place]
+    if languages != tasks.get(task).languages:
+        options += ["--source", source, "--target", target]
+    if task != tasks.DEFAULT:
+        options += ["--task", task]
     return Diagnosis("a corpus", findings, [shlex.join(options)])

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Literal
 
+from keras_attnvariants.data import tasks
 from keras_attnvariants.trained import find_model
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_json
@@ -78,6 +79,19 @@ def model_task(folder: Path) -> str:
             config = config.get("model", config)["config"]
             return str(config.get("task", "translation"))
     return "translation"
+
+
+def same_task(folders: dict[str, Path]) -> tasks.Task:
+    """The task of all these models.
+
+    Raises:
+        ValueError: they are for different ones.
+    """
+    found = {name: model_task(folder) for name, folder in folders.items()}
+    if len(set(found.values())) > 1:
+        told = ", ".join(f"{name} for {task}" for name, task in found.items())
+        raise ValueError(f"Give models for one task. Received: {told}")
+    return tasks.get(next(iter(found.values())))
 
 
 def short_names(models: list[str]) -> dict[str, Path]:

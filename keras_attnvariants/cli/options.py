@@ -20,6 +20,7 @@ MODEL_HELP = (
     "taken (best validation or averaged weights), or of a model; or an address, "
     "hf://… or kaggle://…."
 )
+TaskName = Literal["translation", "summarisation", "speech"]
 REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run")
 MODEL_OR_DEFAULT = option(MODEL_HELP, DEFAULT_MODEL, "--model", "--run")
 BEAM_SIZE = option(

@@ -239,7 +239,7 @@ class SystemOptions:
 def check_command(command: str, reads_text: bool, system: str) -> None:
     """Raises `ValueError` if a system is one of another command than this."""
     if tasks.of_command(command).reads_text != reads_text:
-        use = next(t.use[0] for t in tasks.TASKS.values() if t.reads_text == reads_text)
+        use = tasks.command_for(reads_text)
         what = "texts" if reads_text else "recordings"
         raise ValueError(
             f"This model reads {what}: use `kav {use}`, not `kav {command}`. "

@@ -48,7 +48,7 @@ class RunOptions:
         "Of weights, dropout and the order of the batches.", 1, min=0, max=2**32 - 1
     )
     validate_every: int = option("Updates between two validations.", 500, min=1)
-    bleu_sentences: int | None = option(
+    score_sentences: int | None = option(
         "Number of validation sentences to translate in each validation. The best "
         "model is then that of highest BLEU (of summaries, ROUGE-1; of speech, of the "
         "lowest word error rate) instead of lowest loss. Default: 200 for "
@@ -117,7 +117,7 @@ def train(
             settings=settings | {"validate_every": run.validate_every},
             precision=training.precision,
             seed=run.seed,
-            bleu_sentences=run.bleu_sentences,
+            score_sentences=run.score_sentences,
             samples=run.samples,
             callbacks=callbacks,
         )

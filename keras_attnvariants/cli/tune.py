@@ -216,14 +216,14 @@ class TrialOptions:
     )
     seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1)
     seed: int = option("Of the points that are tried.", 1, min=1, max=2**31)
-    bleu_sentences: int | None = option(
+    score_sentences: int | None = option(
         "Validation sentences to translate, if --objective is not loss (200).",
         min=1,
     )
 
     def __post_init__(self) -> None:
-        if self.bleu_sentences is not None and self.objective == "loss":
-            raise ValueError("--bleu-sentences needs another --objective than loss.")
+        if self.score_sentences is not None and self.objective == "loss":
+            raise ValueError("--score-sentences needs another --objective than loss.")
 
 
 @command

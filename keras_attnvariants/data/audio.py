@@ -87,6 +87,11 @@ class AudioTokenizer:
         none: np.ndarray = np.zeros(0, np.uint16)
         return [ids_of(samples_of(x, longest)) if x else none for x in texts]
 
+    def split(self, texts: Sequence[os.PathLike[str] | str]) -> list[list[str]]:
+        """The seconds at which the positions of an encoder begin, of each recording."""
+        starts = (range(0, len(x), self.source_stride) for x in self.encode(texts))
+        return [[f"▁{start / SAMPLE_RATE:.2f}" for start in row] for row in starts]
+
     def encode_file(
         self, path: os.PathLike[str]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:

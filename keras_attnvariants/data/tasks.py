@@ -66,6 +66,7 @@ class Task:
         max_length: longest source or target in training, in positions.
         cuts_sources: whether longer sources are cut in training, not left out.
         at_once: sources that commands hold in memory, at most.
+        source, output: what a source is called, and what a model makes of it.
         use: the command that uses a model, and an example of a source.
         baselines: names of what needs no model and is scored beside those, see
             `keras_attnvariants.evaluation.baselines`.
@@ -84,6 +85,8 @@ class Task:
     max_length: int = 256
     cuts_sources: bool = False
     at_once: int = 1024
+    source: str = "sentence"
+    output: str = "translation"
     use: tuple[str, str] = ("translate", "A sentence.")
     baselines: tuple[str, ...] = ()
     tokenizer: Callable[[Any], Any] = no_tokenizer
@@ -163,6 +166,9 @@ TASKS = {
             max_characters=100_000,
             max_length=1024,
             cuts_sources=True,
+            source="document",
+            output="summary",
+            use=("translate", "A document."),
             baselines=("lead-1", "oracle"),
             conversion=summaries,
         ),
@@ -174,6 +180,8 @@ TASKS = {
             reads_text=False,
             max_length=1024,
             at_once=64,
+            source="recording",
+            output="transcript",
             use=("transcribe", "FILE.wav"),
             tokenizer=audio_tokenizer,
             conversion=audio_conversion,
@@ -185,6 +193,11 @@ TASKS = {
 def of_command(command: str) -> Task:
     """The first task whose models a command uses, such as `"transcribe"`."""
     return next(task for task in TASKS.values() if task.use[0] == command)
+
+
+def command_for(reads_text: bool) -> str:
+    """The command that uses models of texts, or of recordings."""
+    return next(t.use[0] for t in TASKS.values() if t.reads_text == reads_text)
 
 
 def get(name: str) -> Task:

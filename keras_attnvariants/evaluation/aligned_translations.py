@@ -12,12 +12,13 @@ import numpy as np
 
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.decoding import beam_search
+from keras_attnvariants.decoding.step_model import source_positions
 from keras_attnvariants.decoding.texts import TextTasks
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.typing import Tensor
 
-# Source tokens of the programs that are compiled; a longer sentence is cut.
-LENGTHS = (16, 32, 64, 128, 256)
+# Source positions of the programs that are compiled; a longer source is cut.
+LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 _numbers = itertools.count()
 # What SentencePiece writes for the space before a word.
 SPACE = "▁"
@@ -150,11 +151,12 @@ class AlignedTranslator(TextTasks):
         self.n_best = min(n_best, self.beam_size)
 
     def translate(self, text: str) -> AlignedTranslations:
-        """Translates a sentence."""
+        """Translates a sentence, or what the model reads: a text or a recording."""
         [all_ids] = self.tokenizer.encode([text])
-        ids = all_ids[: self.source_lengths[-1]]
-        source = self.tokenizer.split([text])[0][: len(ids)]
-        if not ids:
+        ids = all_ids[: self.source_lengths[-1] * self._stride]
+        positions = source_positions(self.model, len(ids))
+        source = self.tokenizer.split([text])[0][:positions]
+        if not len(ids):
             return AlignedTranslations(source, [], 0.0, False)
         compiled = self.num_compilations
         hypotheses, seconds = self._search(ids)
@@ -162,7 +164,7 @@ class AlignedTranslator(TextTasks):
             hypotheses, seconds = self._search(ids)
         return AlignedTranslations(source, hypotheses, seconds, len(ids) < len(all_ids))
 
-    def _search(self, ids: list[int]) -> tuple[list[Hypothesis], float]:
+    def _search(self, ids: Sequence[int]) -> tuple[list[Hypothesis], float]:
         """The translations of a sentence, and the seconds that they took."""
 
         def search(ids: Tensor) -> tuple[Tensor, ...]:
@@ -183,7 +185,7 @@ class AlignedTranslator(TextTasks):
             Hypothesis(
                 [self.pieces[i] for i in tokens[rank, : end - 1]],
                 float(scores[rank]),
-                weights[rank, : end - 1, : len(ids)],
+                weights[rank, : end - 1, : source_positions(self.model, len(ids))],
             )
             for rank, end in enumerate(lengths)
             if end > 0

@@ -4,6 +4,7 @@ The pictures need matplotlib, which only those who draw have to install.
 """
 
 import itertools
+import math
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -17,6 +18,7 @@ import keras
 import numpy as np
 
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.decoding.step_model import source_positions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,6 +39,8 @@ COLORS = 128
 
 # In inches: a cell, a gap; labels of an axis with a title, or the scale, beside them.
 CELL, GAP, WORDS = 0.17, 0.25, 1.05
+# All cells of a row or a column of panels: those of long sources are smaller.
+LARGEST = 60.0
 
 
 @dataclass(frozen=True)
@@ -99,12 +103,15 @@ def layer_weights(model: Any, scores: Mapping[str, Any]) -> Iterator[LayerWeight
 
 
 class Reading:
-    """A model, a sentence and its translation in tokens, and the weights between them.
+    """A model, a source and its target in tokens, and the weights between them.
+
+    Positions of a recording are labelled with the seconds at which they begin.
 
     Args:
         model: with a method `attention_scores`, such as a `Transformer`.
         tokenizer: its tokenizer.
-        source, target: the sentence and its translation.
+        source, target: a sentence and its translation, a document and its summary, or
+            the path of a recording and its transcript.
 
     Raises:
         ValueError: a text has no tokens, or more than the model takes.
@@ -120,11 +127,12 @@ class Reading:
     ) -> None:
         self.model = model
         ids = [*tokenizer.encode([source]), *tokenizer.target.encode([target])]
-        for text, found in zip((source, target), ids, strict=True):
-            if not 0 < len(found) < model.max_length:
+        counts = source_positions(model, len(ids[0])), len(ids[1])
+        for text, found in zip((source, target), counts, strict=True):
+            if not 0 < found < model.max_length:
                 raise ValueError(
-                    f"A text must have from 1 to {model.max_length - 1} tokens. "
-                    f"Received: {len(found)} in {text!r:.80}"
+                    f"A text must have from 1 to {model.max_length - 1} tokens, or a "
+                    f"recording positions. Received: {found} in {text!r:.80}"
                 )
         self.inputs = {
             "source_ids": np.array([ids[0]], "int32"),
@@ -132,8 +140,8 @@ class Reading:
         }
         scores = model.attention_scores(self.inputs)
         self.scores = keras.tree.map_structure(keras.ops.convert_to_numpy, scores)
-        sides = ((tokenizer.target.pieces, ids[1]), (tokenizer.pieces, ids[0]))
-        rows, columns = ([label(pieces[i]) for i in row] for pieces, row in sides)
+        rows = [label(tokenizer.target.pieces[i]) for i in ids[1]]
+        columns = [label(piece) for piece in tokenizer.split([source])[0]]
         # Rows of cross-attention are labelled with the token that is predicted.
         self.axes = {
             "encoder": (columns, columns),
@@ -223,8 +231,9 @@ def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
         max(len(panel.columns) for panel in column if panel)
         for column in itertools.zip_longest(*grid)
     ]
-    width = WORDS + GAP * len(columns) + CELL * sum(columns)
-    size = width, WORDS * len(rows) + CELL * sum(rows)
+    cell = min(CELL, LARGEST / max(sum(columns), sum(rows)))
+    width = WORDS + GAP * len(columns) + cell * sum(columns)
+    size = width, WORDS * len(rows) + cell * sum(rows)
     figure = Figure(figsize=size, layout="compressed")
     axes = figure.subplots(
         len(rows),
@@ -239,7 +248,8 @@ def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
             if panel is None:
                 axis.remove()
                 continue
-            image = fill(axis, panel, highest, with_rows=panel.rows != before)
+            every = math.ceil(CELL / cell)  # labels that do not cover each other
+            image = fill(axis, panel, highest, every, with_rows=panel.rows != before)
             axis.set(xlim=(-0.5, width - 0.5), ylim=(height - 0.5, -0.5))
             before = panel.rows
     bar = figure.colorbar(image, ax=list(axes[0, : len(grid[0])]), shrink=0.6)
@@ -248,8 +258,8 @@ def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
     return figure
 
 
-def fill(axis: Any, panel: Panel, highest: float, with_rows: bool) -> Any:
-    """Draws one panel and returns its image."""
+def fill(axis: Any, panel: Panel, highest: float, every: int, with_rows: bool) -> Any:
+    """Draws one panel, with one label of so many, and returns its image."""
     from matplotlib.patches import Rectangle
 
     height, width = panel.weights.shape
@@ -258,9 +268,9 @@ def fill(axis: Any, panel: Panel, highest: float, with_rows: bool) -> Any:
     axis.spines.bottom.set_position(("data", height - 0.5))
     axis.set_anchor("N")
     axis.set_title(panel.title, fontsize=9, color=INK, loc="left")
-    axis.set_xticks(range(len(panel.columns)), panel.columns, rotation=90)
-    labels = panel.rows if with_rows else []
-    axis.set_yticks(range(len(labels)), labels)
+    axis.set_xticks(range(0, width, every), panel.columns[::every], rotation=90)
+    labels = panel.rows[::every] if with_rows else []
+    axis.set_yticks(range(0, height, every)[: len(labels)], labels)
     axis.tick_params(length=0, labelsize=8, labelcolor=INK)
     axis.spines[:].set_visible(False)
     axis.add_patch(Rectangle((-0.5, -0.5), width, height, fill=False, edgecolor="0.8"))

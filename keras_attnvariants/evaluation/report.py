@@ -1,4 +1,4 @@
-"""Quality, speed and size of a translation system, in one report."""
+"""Quality, speed and size of a system, in one report."""
 
 import json
 import os
@@ -39,21 +39,21 @@ Translate = Callable[[list[str]], list[str]]
 
 @dataclass(frozen=True)
 class Speed(JupyterMixin):
-    """Speed of translation.
+    """Speed of a system.
 
     Attributes:
-        sentences: number of texts translated in one run.
-        tokens: number of tokens in their translations.
+        sentences: number of sources in one run.
+        tokens: number of tokens in what it makes of them.
         seconds: duration of each timed run.
         warm_up_seconds: duration of the run before them, which includes compilation.
-        translations: the output of that run.
+        hypotheses: the output of that run.
     """
 
     sentences: int
     tokens: int
     seconds: tuple[float, ...]
     warm_up_seconds: float
-    translations: list[str] = field(repr=False)
+    hypotheses: list[str] = field(repr=False)
 
     @property
     def sentences_per_second(self) -> float:
@@ -66,7 +66,7 @@ class Speed(JupyterMixin):
         return self.tokens / median(self.seconds)
 
     def to_dict(self) -> dict[str, float | list[float]]:
-        """A JSON-able dict, without the translations."""
+        """A JSON-able dict, without the hypotheses."""
         names = ("sentences_per_second", "tokens_per_second", "sentences", "tokens")
         return {
             **{name: getattr(self, name) for name in names},
@@ -78,7 +78,7 @@ class Speed(JupyterMixin):
         runs = f"median of {len(self.seconds)}, warm-up {self.warm_up_seconds:.2f} s"
         table = Table("Speed", runs)
         table.columns[1].justify = "right"
-        table.add_row("sentences / s", f"{self.sentences_per_second:,.1f}")
+        table.add_row("sources / s", f"{self.sentences_per_second:,.1f}")
         table.add_row("tokens / s", f"{self.tokens_per_second:,.1f}")
         return table
 
@@ -89,23 +89,23 @@ class Report(JupyterMixin):
 
     Attributes:
         scores: those of the task, each with its signature.
-        translations: the scored texts, one string per source.
-        speed: speed of translation, if it was measured, on the machine described by
+        hypotheses: the scored texts, one string per source.
+        speed: its speed, if it was measured, on the machine described by
             `environment`.
         parameters: parameters of the model, if it was given.
         environment: versions of the software, and the machine.
     """
 
     scores: tuple[Score, ...]
-    translations: list[str] = field(repr=False)
+    hypotheses: list[str] = field(repr=False)
     speed: Speed | None
     parameters: ParameterSummary | None
     environment: dict[str, str]
 
     def to_dict(self) -> dict[str, Any]:
-        """A JSON-able dict, without the translations."""
+        """A JSON-able dict, without the hypotheses."""
         return {
-            "sentences": len(self.translations),
+            "sentences": len(self.hypotheses),
             "scores": {score.name: asdict(score) for score in self.scores},
             "speed": self.speed and self.speed.to_dict(),
             "parameters": self.parameters and self.parameters.to_dict(),
@@ -121,7 +121,7 @@ class Report(JupyterMixin):
         return path
 
     def __rich__(self) -> Group:
-        table = Table("Metric", title=f"Quality on {len(self.translations)} sentences")
+        table = Table("Metric", title=f"Quality on {len(self.hypotheses)} sources")
         table.add_column("Score", justify="right")
         table.add_column("Signature", overflow="fold")
         for score in self.scores:
@@ -137,13 +137,13 @@ def measure_speed(
     runs: int = 3,
     count_tokens: Callable[[str], int] | None = None,
 ) -> Speed:
-    """Times a function that translates texts.
+    """Times a function that translates, summarises or transcribes.
 
     Args:
         translate: takes a list of strings and returns one string for each.
-        texts: texts to translate.
+        texts: its sources: texts, or paths of recordings.
         runs: number of timed runs; one more run precedes them as a warm-up.
-        count_tokens: returns the number of tokens of a translation; `None` splits
+        count_tokens: returns the number of tokens of an output; `None` splits
             at white space.
 
     Returns:
@@ -156,33 +156,33 @@ def measure_speed(
     Example:
 
     >>> speed = measure_speed(lambda texts: [text.upper() for text in texts], ["a b"])
-    >>> speed.translations, speed.tokens
+    >>> speed.hypotheses, speed.tokens
     (['A B'], 2)
     """
     texts = check_texts("texts", texts)
     check_integer("runs", runs)
-    warm_up, translations = timed(translate, texts)
+    warm_up, hypotheses = timed(translate, texts)
     seconds = tuple(timed(translate, texts)[0] for _ in range(runs))
-    tokens = sum(map(count_tokens or count_words, translations))
-    return Speed(len(texts), tokens, seconds, warm_up, translations)
+    tokens = sum(map(count_tokens or count_words, hypotheses))
+    return Speed(len(texts), tokens, seconds, warm_up, hypotheses)
 
 
 def timed(translate: Translate, texts: list[str]) -> tuple[float, list[str]]:
-    """The seconds that a translation took, and the translations.
+    """The seconds that a function took, and its hypotheses.
 
     Raises:
         ValueError: there is not one string per text.
     """
     start = time.perf_counter()
-    translations = translate(texts)
+    hypotheses = translate(texts)
     seconds = time.perf_counter() - start
-    translations = check_texts("translate(texts)", translations)
-    if len(translations) != len(texts):
+    hypotheses = check_texts("translate(texts)", hypotheses)
+    if len(hypotheses) != len(texts):
         raise ValueError(
             f"`translate` must return one string per text. "
-            f"Received: {len(translations)} strings for {len(texts)} texts"
+            f"Received: {len(hypotheses)} strings for {len(texts)} texts"
         )
-    return seconds, translations
+    return seconds, hypotheses
 
 
 def count_words(text: str) -> int:
@@ -203,31 +203,31 @@ def evaluate(
     speed_runs: int = 0,
     count_tokens: Callable[[str], int] | None = None,
 ) -> Report:
-    """Translates a test set and reports quality, and optionally speed and size.
+    """Runs a system on a test set: reports quality, and optionally speed and size.
 
     Args:
         system: function that takes a list of strings and returns one string for
             each, such as a `Translator`; or a model folder with a tokenizer, or the
-            name of a trained model, which translates with the settings of its model.
-        sources: the sentences to translate.
+            name of a trained model, which decodes with its own settings.
+        sources: sentences or documents; of models of speech, paths of recordings.
         references: one reference per source, or several such sequences.
         model: whose parameters are to be reported; that of a model folder is known.
         metrics: names of scores, see `keras_attnvariants.utils.metrics`; those of
-            the task of the model by default, of a function those of translations.
+            the task of the model by default, of a function BLEU, chrF and TER.
         samples: number of resampled test sets, which give scores an interval.
         groups: one for each source, such as its speaker; what is resampled is groups.
         tokenize: sacrebleu's tokenizer for BLEU: `"zh"` for Chinese, `"char"` or
             `"ja-mecab"` for Japanese, …
-        speed_runs: number of times that the test set is translated again to measure the
-            speed, after the translation that is scored; 0 for no measurement.
-        count_tokens: returns the number of tokens of a translation, for the speed;
+        speed_runs: number of times that the test set is run again to measure the
+            speed, after the run that is scored; 0 for no measurement.
+        count_tokens: returns the number of tokens of an output, for the speed;
             `None` splits at white space.
 
     Returns:
         A `Report`; `rich.print` shows it, `write` stores it as JSON.
 
     Raises:
-        ValueError: there is nothing to translate, the numbers of sources and
+        ValueError: there is no source, the numbers of sources and
             references differ, `system` does not return one string per source, the
             folder has no tokenizer, or sacrebleu does not know `tokenize`.
         FileNotFoundError: there is no such model folder.
@@ -239,7 +239,7 @@ def evaluate(
     [('BLEU', 100), ('chrF2', 100), ('TER', 0)]
     """
     sources = check_texts("sources", sources)
-    # Before the translation, which may take an hour.
+    # Before the decoding, which may take an hour.
     check_references(references, len(sources))
     check_integer("speed_runs", speed_runs, minimum=0)
     check_tokenizer(tokenize)
@@ -251,13 +251,13 @@ def evaluate(
     speed = None
     if speed_runs:
         speed = measure_speed(system, sources, speed_runs, count_tokens)
-    translations = speed.translations if speed else timed(system, sources)[1]
+    hypotheses = speed.hypotheses if speed else timed(system, sources)[1]
     scores = tuple(
-        corpus_score(measure, translations, references, samples, groups)
+        corpus_score(measure, hypotheses, references, samples, groups)
         for measure in measures
     )
     parameters = None if model is None else parameter_summary(model)
-    return Report(scores, translations, speed, parameters, environment())
+    return Report(scores, hypotheses, speed, parameters, environment())
 
 
 def environment() -> dict[str, str]:

@@ -67,14 +67,15 @@ class CurvePoint:
         update: number of updates so far.
         seconds: since training began, without interruptions.
         loss: training loss, with label smoothing.
-        validation_loss, validation_bleu: at the end of a period.
+        validation_loss, validation_score: at the end of a period; the score is that of
+            the first metric of the task.
     """
 
     update: int
     seconds: float
     loss: float | None = None
     validation_loss: float | None = None
-    validation_bleu: float | None = None
+    validation_score: float | None = None
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from pathlib import Path
 from keras_attnvariants.experiments.comparison_folder import EXAMINATION
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import Run
+from keras_attnvariants.experiments.settings import current
 from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
@@ -81,7 +82,7 @@ def restore(run: Run) -> None:
     if not common.is_file():  # the precision, which decides how runs are trained
         write(common, texts[common])
     if found := differences_of(
-        json.loads(texts[settings]), folder.settings_of(run.system)
+        current(json.loads(texts[settings])), folder.settings_of(run.system)
     ):
         raise DifferentSettingsError(path, found)
     for file in kept_files(run):

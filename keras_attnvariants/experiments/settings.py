@@ -43,7 +43,7 @@ PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 # Keys of [training] that are not fields of `TrainingConfig`; and fields that are
 # not keys: the budget, the precision and the data have tables of their own, and the
 # corpus of a comparison has no alignments.
-OF_BATCHES = {"warmup_steps", "batch_tokens", "bleu_sentences"}
+OF_BATCHES = {"warmup_steps", "batch_tokens", "score_sentences"}
 ELSEWHERE = {"steps", "validate_every", "precision", "data", "alignment_weight"}
 TRAINING = OF_BATCHES.union(f.name for f in fields(TrainingConfig)) - ELSEWHERE
 # What analyses need beside a test set, by key of [analyses].
@@ -54,8 +54,17 @@ NEEDS = {
 }
 
 
+def current(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings by the names of now: earlier versions wrote `bleu_sentences`."""
+    return {
+        name.replace("bleu_sentences", "score_sentences"): value
+        for name, value in settings.items()
+    }
+
+
 def read_training(name: str, value: Any) -> dict[str, Any]:
     """Settings of a training, whose values are checked where they are used."""
+    value = current(value) if isinstance(value, Mapping) else value
     check_keys(name, value, TRAINING)
     return dict(value)
 

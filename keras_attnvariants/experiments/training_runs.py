@@ -191,7 +191,7 @@ def train(run: Run, report: Report) -> RunResult:
             settings=settings,
             precision=folder.precision,
             seed=run.seed,
-            bleu_sentences=system.training.get("bleu_sentences", 0),
+            score_sentences=system.training.get("score_sentences", 0),
             samples=0,
             callbacks=callbacks,
             verbose=0,
@@ -215,7 +215,7 @@ def training_settings(
 ) -> tuple[int, dict[str, Any]]:
     """Positions of a batch, and fields of `TrainingConfig`, of a system."""
     given = dict(system.training)
-    given.pop("bleu_sentences", None)
+    given.pop("score_sentences", None)
     preset = get(system.preset)
     batch_tokens = given.pop("batch_tokens", preset.training.batch_tokens)
     budget, given = folder.settings.budget, with_schedule(given)

@@ -159,7 +159,7 @@ def train_preset(
     settings: Mapping[str, Any] | None = None,
     precision: str = "auto",
     seed: int = 1,
-    bleu_sentences: int | None = None,
+    score_sentences: int | None = None,
     samples: int = 2,
     callbacks: Sequence[keras.callbacks.Callback] = (),
     verbose: int | str = "auto",
@@ -192,7 +192,7 @@ def train_preset(
             corpus has alignments, `alignment_weight` is 0.05 by default.
         precision: dtype policy of the model, or `"auto"` for the faster one.
         seed: determines the weights, dropout and the order of the batches.
-        bleu_sentences: number of validation sentences that are translated, greedily,
+        score_sentences: number of validation sentences that are translated, greedily,
             in each validation. With any, the best model is the one of highest BLEU, or
             of the best first metric of another task.
             `None` translates 200 at those validations where that keeps within 5 % of
@@ -218,7 +218,7 @@ def train_preset(
     """
     begun_limit(callbacks)
     run_dir = Path(run_dir)
-    check_optional_integer("bleu_sentences", bleu_sentences, minimum=0)
+    check_optional_integer("score_sentences", score_sentences, minimum=0)
     check_integer("samples", samples, minimum=0)
     data = {"batch_tokens": batch_tokens, "seed": seed}
     given = dict(precision=precision, data=data, **(settings or {}))
@@ -238,7 +238,7 @@ def train_preset(
     if "validation" in corpus.splits:
         validation_data = tokens.validation_dataset(positions, seed=seed)
         greedy = greedy_translations(
-            model, tokenizer, corpus, bleu_sentences, samples, config.bleu_tokenize
+            model, tokenizer, corpus, score_sentences, samples, config.bleu_tokenize
         )
         callbacks = [*greedy, *callbacks]
     result = train(

@@ -1,4 +1,4 @@
-"""Validations: scores of translations, and translations to read."""
+"""Validations: scores of what a model makes of texts or recordings, and samples."""
 
 import functools
 import shutil
@@ -17,7 +17,7 @@ from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.utils.metrics import make_metric
 
-# Sentences whose BLEU is reported unless another number is asked for, and the share of
+# Sources whose score is reported unless another number is asked for, and the share of
 # the time that translating them may take.
 AFFORDABLE_SENTENCES = 200
 AFFORDABLE_SHARE = 0.05
@@ -28,10 +28,10 @@ Translate = Callable[[list[str]], Sequence[str]]
 
 
 class ValidationScore(keras.callbacks.Callback):
-    """Translates the validation texts after each period, and logs `val_bleu`.
+    """Scores a model on validation sources after each period, and logs `val_bleu`.
 
-    The score is from raw text to raw text, sacreBLEU's by default. That of another
-    metric has its name, such as `val_rouge1`.
+    The score is from raw text or recording to raw text, sacreBLEU's by default. That
+    of another metric has its name, such as `val_rouge1`.
 
     With a `share` it measures how long translating takes. A validation goes without a
     score if the translations so far and the next ones would take more than that share
@@ -41,7 +41,7 @@ class ValidationScore(keras.callbacks.Callback):
         translate: maps a list of source texts to their translations, for example
             `Translator.translate` of the model in training.
         sources: source texts.
-        references: one reference translation of each.
+        references: one reference of each.
         tokenize: sacreBLEU's tokenizer, `"13a"`, `"intl"`, `"ja-mecab"`, `"zh"`, ….
         share: share of the time that translating may take; `None` for any. Scores of
             some validations only do not choose the best model of a run.
@@ -113,18 +113,23 @@ class ValidationScore(keras.callbacks.Callback):
         return self._metric.corpus_score(list(translations), [self._references]).score
 
 
-def show_translations(translate: Translate, pairs: Sequence[tuple[str, str]]) -> None:
-    """Shows on standard error how a model translates a few sentences.
+def show_samples(
+    translate: Translate,
+    pairs: Sequence[tuple[str, str]],
+    output: str = "translation",
+) -> None:
+    """Shows on standard error what a model makes of a few sources.
 
     Args:
-        translate: maps a list of source texts to their translations.
-        pairs: a source text and a reference translation each.
+        translate: maps a list of sources to their outputs.
+        pairs: a source and a reference each.
+        output: what an output is called, see `Task`.
     """
-    translations = translate([source for source, _ in pairs])
-    for (source, reference), translation in zip(pairs, translations, strict=True):
-        print_line(f"  source       {source}")
-        print_line(f"  translation  {translation}")
-        print_line(f"  reference    {reference}")
+    outputs = translate([source for source, _ in pairs])
+    for (source, reference), found in zip(pairs, outputs, strict=True):
+        names = ("source", output, "reference")
+        for name, text in zip(names, (source, found, reference), strict=True):
+            print_line(f"  {name:11}  {text}")
 
 
 def print_line(line: str) -> None:
@@ -142,22 +147,23 @@ def greedy_translations(
     model: keras.Model,
     tokenizer: Tokenizer,
     corpus: Corpus,
-    bleu_sentences: int | None,
+    score_sentences: int | None,
     samples: int,
     tokenize: str = "13a",
 ) -> list[keras.callbacks.Callback]:
-    """Callbacks that translate validation sentences greedily.
+    """Callbacks that decode validation sources greedily.
 
     Args:
         model, tokenizer: what translates.
         corpus: has the sentences in its split "validation".
-        bleu_sentences: number of sentences whose score chooses the best model; `None`
+        score_sentences: number of sources whose score chooses the best model; `None`
             for the score of 200 where that costs little, which decides nothing.
-        samples: number of sentences whose translations are shown.
+        samples: number of sources whose outputs are shown.
         tokenize: as for `ValidationScore`.
     """
+    task = tasks.get(corpus.task)
     pairs = list(zip(*corpus.read_lines("validation"), strict=True))
-    count, share = bleu_sentences, None
+    count, share = score_sentences, None
     if count is None:
         count, share = AFFORDABLE_SENTENCES, AFFORDABLE_SHARE
     # By length: a chunk takes as long as its longest sentence.
@@ -183,11 +189,12 @@ def greedy_translations(
         many = Translator(model, tokenizer, beam_size=1, xla=False)
         translate = (many if share is None else greedy).translate
         sources, references = zip(*scored, strict=True)
-        [metric, *_] = tasks.get(corpus.task).metrics
-        score = ValidationScore(translate, sources, references, tokenize, share, metric)
+        score = ValidationScore(
+            translate, sources, references, tokenize, share, task.metrics[0]
+        )
         callbacks.append(score)
     if shown:
-        show = functools.partial(show_translations, greedy.translate, shown)
+        show = functools.partial(show_samples, greedy.translate, shown, task.output)
         callbacks.append(
             keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: show())
         )

@@ -66,7 +66,7 @@ class Search:
         seed: determines the points.
         vocabulary_size: number of tokens in all trials; `None` for the preset's.
         subwords: options of the vocabulary; as for `train_preset`.
-        bleu_sentences: number of validation sentences for other objectives.
+        score_sentences: number of validation sentences for other objectives.
         settings: fields of `TrainingConfig`, such as `patience`.
         precision: dtype policy, or `"auto"`; as for `train_preset`.
         continue_from: name, address or folder of the model that all trials begin with;
@@ -90,7 +90,7 @@ class Search:
     seed: int = 1
     vocabulary_size: int | None = None
     subwords: Mapping[str, Any] = field(default_factory=dict)
-    bleu_sentences: int = 200
+    score_sentences: int = 200
     settings: Mapping[str, Any] = field(default_factory=dict)
     precision: str = "auto"
     continue_from: str | None = None
@@ -104,7 +104,7 @@ class Search:
         check_extra("A search", "tune", ["keras_tuner", "tensorboard", *bayesian])
         check_optional_integer("max_trials", self.max_trials)
         check_integer("seed", self.seed)
-        check_integer("bleu_sentences", self.bleu_sentences)
+        check_integer("score_sentences", self.score_sentences)
         if not self.seeds or len(set(self.seeds)) < len(self.seeds):
             raise ValueError(
                 f"`seeds` must be different integers. Received: {self.seeds}"

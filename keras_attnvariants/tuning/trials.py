@@ -192,7 +192,7 @@ def train(
         settings=budget.training(batch_tokens, given),
         precision=search.chosen_precision,
         seed=seed,
-        bleu_sentences=0 if search.objective == "loss" else search.bleu_sentences,
+        score_sentences=0 if search.objective == "loss" else search.score_sentences,
         samples=0,
         callbacks=budget.limits(),
         verbose=0,

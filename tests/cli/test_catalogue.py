@@ -25,7 +25,7 @@ LANGUAGES = ("--source", "xx", "--target", "yy")
 SMALL = (
     *("--vocabulary-size", 50, "--layers", 1, "--width", 16, "--feed-forward", 16),
     *("--heads", 2, "--batch-tokens", 256, "--precision", "float32"),
-    *("--validate-every", 4, "--samples", 0, "--bleu-sentences", 2),
+    *("--validate-every", 4, "--samples", 0, "--score-sentences", 2),
 )
 
 

@@ -10,13 +10,13 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import pytest
 
 from keras_attnvariants.cli.demo import EXAMPLES
-from keras_attnvariants.cli.demo import TITLE
 from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.trained import names
 from tests.chromium import chromium
@@ -58,19 +58,14 @@ def test_without_the_extra(call, module, extra, kav, monkeypatch, run_folder, tm
     check_error(kav(*call, path), f"{module}, not installed here", f"[{extra}]")
 
 
-@pytest.fixture(scope="module")
-def address(run_folder):
-    """The address of the page, with two models; the name of one contains `<b>`."""
+@contextmanager
+def page_of(*models):
+    """Context with the address of a page with models."""
     pytest.importorskip("gradio", reason="needs the extra `demo`")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
-    folder = run_folder.parent / "<b>model"
-    if not folder.exists():
-        shutil.copytree(run_folder / "best", folder)
-    call = [sys.executable, "-m", "keras_attnvariants", "demo", str(run_folder)]
-    process = subprocess.Popen(
-        [*call, str(folder), "--port", str(port), "--beam-size", "4"]
-    )
+    call = [sys.executable, "-m", "keras_attnvariants", "demo", *map(str, models)]
+    process = subprocess.Popen([*call, "--port", str(port), "--beam-size", "4"])
     end = time.monotonic() + 120
     while True:
         assert process.poll() is None and time.monotonic() < end
@@ -82,6 +77,16 @@ def address(run_folder):
     yield f"http://127.0.0.1:{port}"
     process.terminate()
     process.wait(30)
+
+
+@pytest.fixture(scope="module")
+def address(run_folder):
+    """The address of the page, with two models; the name of one contains `<b>`."""
+    folder = run_folder.parent / "<b>model"
+    if not folder.exists():
+        shutil.copytree(run_folder / "best", folder)
+    with page_of(run_folder, folder) as found:
+        yield found
 
 
 @pytest.mark.slow
@@ -122,7 +127,7 @@ def test_the_page(address, browser, tmp_path):
         return found
 
     browser.get(address)
-    assert find("h1")[0].text == TITLE
+    assert find("h1")[0].text == "Translation models"
     examples = [found.text for found in find("#examples .gallery-item")]
     assert [text[:20] for text in examples] == [text[:20] for text in EXAMPLES]
     [box] = find("#text textarea")

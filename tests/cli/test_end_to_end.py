@@ -32,7 +32,7 @@ def test_train_evaluate_export_translate(kav, corpus_folder, tmp_path):
     assert "train: 600 pairs read, 600 written, no bad lines" in output
     assert f"kav evaluate --model {folder}" in output
 
-    stdout(kav("train", *corpus, *training, "--steps", 60, "--bleu-sentences", 5))
+    stdout(kav("train", *corpus, *training, "--steps", 60, "--score-sentences", 5))
     events = read_log(folder)
     steps = [event["step"] for event in events if event["event"] == "period"]
     assert steps == [20, 40, 60]  # it continued instead of starting again

@@ -139,7 +139,7 @@ def test_summaries_beside_their_baselines(kav, corpus, run_folder, tmp_path):
     output = stdout(kav("evaluate", *corpus, *options, *more, "--beam-size", 1))
     heads = [line for line in output.splitlines() if not line.startswith(" ")]
     names = ["lead-1", "oracle", str(run_folder)]
-    assert heads == [f"{name} on 3 sentences of test:" for name in names]
+    assert heads == [f"{name} on 3 documents of test:" for name in names]
     scores = [line.split() for line in output.splitlines() if line.startswith(" ")]
     assert [row[0] for row in scores] == 3 * ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
     assert all(row[2][0] == "[" and "nrefs:var|" in row[-1] for row in scores)
@@ -148,7 +148,7 @@ def test_summaries_beside_their_baselines(kav, corpus, run_folder, tmp_path):
 @pytest.mark.parametrize(
     ("text", "phrase"),
     [
-        ('["a"]\n', "1 lines for 2 sentences"),
+        ('["a"]\n', "1 lines for 2 sources"),
         ('["a"]\nnone\n', "Line 2 of --references"),
         ('["a"]\n[]\n', "Line 2 of --references"),
         ('[1]\n["a"]\n', "Line 1 of --references"),
@@ -167,5 +167,5 @@ def test_too_few_groups_are_told_before_anything_is_translated(
     (tmp_path / "speakers").write_text("a\n")
     options = ("--model", run_folder, "--sentences", 2)
     result = kav("evaluate", *corpus, *options, "--groups", tmp_path / "speakers")
-    check_error(result, "--groups must have a line", "1 lines for 2 sentences")
+    check_error(result, "--groups must have a line", "1 lines for 2 sources")
     assert not result.stdout

@@ -63,7 +63,7 @@ def test_from_training_to_an_export(kav, forget, corpus_folder, tmp_path):
     short = ("--steps", 2, "--validate-every", 2, "--samples", 0)
     small = ("--vocabulary-size", 50, "--batch-tokens", 256, "--precision", "float32")
     train = ("train", *corpus, *sizes, *short, *small, "--run", run)
-    train = (*train, "--bleu-sentences", 0, "--preset", "mine/sharp/bible")
+    train = (*train, "--score-sentences", 0, "--preset", "mine/sharp/bible")
     check_error(kav(*train), "mine/sharp/bible")
     stdout(kav(*train, *IMPORT))
 

@@ -187,7 +187,7 @@ def test_training_tells_how_to_transcribe(kav, tmp_path):
     data, run = recordings.corpus(tmp_path / "data", count=8), tmp_path / "run"
     (data / "clips" / "validation-0.wav").unlink()
     tiny = ("--width", 8, "--layers", 1, "--heads", 2, "--feed-forward", 16)
-    quick = ("--steps", 1, "--precision", "float32", "--bleu-sentences", 4)
+    quick = ("--steps", 1, "--precision", "float32", "--score-sentences", 4)
     where = ("--task", "speech", "--data", data, "--run", run)
     result = kav("train", *where, *tiny, *quick, "--vocabulary-size", 23)
     assert result.exit_code == 0, result.output

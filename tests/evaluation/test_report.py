@@ -28,11 +28,11 @@ def translate(texts):
 def test_scores_are_those_of_the_metrics():
     report = evaluate(translate, SOURCES, REFERENCES)
     bleu, chrf, ter = report.scores
-    assert bleu == corpus_bleu(report.translations, REFERENCES)
+    assert bleu == corpus_bleu(report.hypotheses, REFERENCES)
     assert chrf.name == "chrF2"
-    assert ter == corpus_ter(report.translations, REFERENCES)
+    assert ter == corpus_ter(report.hypotheses, REFERENCES)
     assert ter.value == 10
-    assert report.translations == list(OUTPUT.values())
+    assert report.hypotheses == list(OUTPUT.values())
 
 
 def test_speed_and_parameters_are_reported_if_they_are_wanted():
@@ -48,7 +48,7 @@ def test_speed_and_parameters_are_reported_if_they_are_wanted():
     report = evaluate(counted, SOURCES, REFERENCES, speed_runs=3)
     assert len(calls) == 1 + 1 + 3
     assert report.speed.tokens == 9
-    assert report.translations == report.speed.translations
+    assert report.hypotheses == report.speed.hypotheses
     assert evaluate(
         translate, SOURCES, REFERENCES, speed_runs=1, count_tokens=len
     ).speed.tokens == sum(map(len, OUTPUT.values()))
@@ -89,7 +89,7 @@ def test_shown_report_names_scores_with_signatures_and_speed():
     console = Console(width=120, record=True, file=StringIO())
     console.print(evaluate(translate, SOURCES, REFERENCES, model=model, speed_runs=1))
     text = console.export_text()
-    assert "Quality on 2 sentences" in text
+    assert "Quality on 2 sources" in text
     assert "10.00" in text
     assert "nrefs:1|case:lc|tok:tercom|norm:no" in text
     assert "tokens / s" in text
@@ -126,7 +126,7 @@ def test_a_model_folder_is_loaded_and_its_parameters_are_counted(tiny_system, tm
     folder = save_model(model, tmp_path / "model", tokenizer)
     report = evaluate(folder, SOURCES, REFERENCES)
     expected = Translator(model, tokenizer, xla=False).translate(SOURCES)
-    assert report.translations == expected
+    assert report.hypotheses == expected
     assert report.parameters.total == model.count_params()
     assert evaluate(str(folder), SOURCES, REFERENCES).scores == report.scores
 

@@ -29,7 +29,7 @@ def test_median_run_counts_and_warm_up_does_not(monkeypatch):
     assert speed.seconds == (2, 100, 4)
     assert speed.sentences_per_second == 2 / 4
     assert speed.tokens_per_second == 6 / 4
-    assert speed.translations == ["a b a b", "c c"]
+    assert speed.hypotheses == ["a b a b", "c c"]
 
 
 def test_tokens_are_counted_as_told(monkeypatch):

@@ -110,7 +110,7 @@ def run(i: int, name: str, seed: int) -> e.RunResult:
             update,
             update / 8,
             validation_loss=6.2 - math.log(update / 60) + 0.02 * seed,
-            validation_bleu=math.log(update) * 4,
+            validation_score=math.log(update) * 4,
         )
         for update in range(600, 6001, 600)
     ]

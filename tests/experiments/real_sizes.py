@@ -124,7 +124,7 @@ def run(draw: random.Random, name: str, seed: int) -> e.RunResult:
                     update / 8,
                     validation_loss=7 - 0.113 * BLEU[name] * ready
                     + draw.gauss(0, 0.02),
-                    validation_bleu=BLEU[name] * ready + draw.gauss(0, 0.3),
+                    validation_score=BLEU[name] * ready + draw.gauss(0, 0.3),
                 )
             )  # fmt: skip
     seconds = 6 * SPEED[name] + draw.gauss(0, 5)

@@ -75,7 +75,7 @@ class Commands:
         """The arguments of `kav train`, for a tiny model."""
         sizes = ("--width=8", "--layers=1", "--heads=2", "--feed-forward=16")
         preset = ("--preset=kav/base/multi30k", "--vocabulary-size=50")
-        quick = ("--samples=0", "--bleu-sentences=0", f"--steps={steps}")
+        quick = ("--samples=0", "--score-sentences=0", f"--steps={steps}")
         options = ("--batch-tokens=512", "--precision=float32", *quick)
         where = (f"--data={corpus}", f"--run={run}")
         return ("train", *where, *LANGUAGES, *preset, *sizes, *options)

@@ -33,7 +33,7 @@ def test_a_preset_is_trained_and_loaded(corpus, tmp_path):
         sizes=sizes,
         settings={"steps": 4, "validate_every": 4},
         precision="float32",
-        bleu_sentences=2,
+        score_sentences=2,
         verbose=0,
     )
     assert result.step == 4 and result.monitor == "val_bleu"
@@ -117,7 +117,7 @@ def test_settings_are_checked_before_a_vocabulary_is_learned(
     for settings in ({"data": {}}, {"precision": "float32"}):
         with pytest.raises(TypeError, match="values for .* '(data|precision)'"):
             training.train_preset(preset, corpus, tmp_path, settings=settings)
-    for name in ("bleu_sentences", "samples"):
+    for name in ("score_sentences", "samples"):
         with pytest.raises(ValueError, match=f"`{name}` must be an integer >= 0"):
             training.train_preset(
                 preset, corpus, tmp_path, precision="float32", **{name: -1}

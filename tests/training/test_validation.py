@@ -13,7 +13,7 @@ from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training import validation
 from keras_attnvariants.training.validation import ValidationScore
 from keras_attnvariants.training.validation import greedy_translations
-from keras_attnvariants.training.validation import show_translations
+from keras_attnvariants.training.validation import show_samples
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -110,12 +110,12 @@ SAMPLES = [
 ]
 
 
-def show_samples():
-    show_translations(lambda texts: [text.upper() for text in texts], SAMPLES)
+def show(**options):
+    show_samples(lambda texts: [text.upper() for text in texts], SAMPLES, **options)
 
 
 def test_samples_in_a_file_are_whole(capsys):
-    show_samples()
+    show()
     lines = capsys.readouterr().err.splitlines()
     assert lines[:3] == [
         "  source       ein [Haus] :smile:",
@@ -128,7 +128,7 @@ def test_samples_in_a_file_are_whole(capsys):
 def test_samples_on_a_terminal_take_a_line_each(capsys, monkeypatch):
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     monkeypatch.setenv("COLUMNS", "80")
-    show_samples()
+    show()
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 6
     assert max(map(len, lines)) == 80
@@ -143,7 +143,7 @@ def test_samples_go_above_a_bar_and_not_into_it(monkeypatch):
     console = Console(stderr=True, force_terminal=True, force_interactive=True)
     with ProgressBar(10, console=console) as bar:
         bar.on_train_begin()
-        show_samples()
+        show()
     before, _ = file.getvalue().split("  source       ein [Haus]")
     assert before.endswith("\r\x1b[2K")  # the bar is erased
 
@@ -154,7 +154,7 @@ def corpus(corpus_folder, corpus_cache):
 
 
 @pytest.mark.parametrize(
-    ("bleu_sentences", "samples", "kinds"),
+    ("score_sentences", "samples", "kinds"),
     [
         (None, 2, [0.05, "samples"]),
         (None, 0, [0.05]),
@@ -162,9 +162,9 @@ def corpus(corpus_folder, corpus_cache):
         (0, 0, []),
     ],
 )
-def test_what_is_translated(bleu_sentences, samples, kinds, corpus, run_folder):
+def test_what_is_translated(score_sentences, samples, kinds, corpus, run_folder):
     model, tokenizer = load_model(run_folder / "best")
-    callbacks = greedy_translations(model, tokenizer, corpus, bleu_sentences, samples)
+    callbacks = greedy_translations(model, tokenizer, corpus, score_sentences, samples)
     assert [getattr(c, "share", "samples") for c in callbacks] == kinds
 
 

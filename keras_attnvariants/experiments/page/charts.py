@@ -51,7 +51,7 @@ VERDICTS = {
     "worse": ("var(--worse)", "triangle-down"),
 }
 QUANTITIES = {
-    "validation_bleu": "validation BLEU",
+    "validation_score": "validation score",
     "validation_loss": "validation loss",
     "loss": "training loss",
 }

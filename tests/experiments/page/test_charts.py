@@ -46,7 +46,7 @@ def test_long_names_are_whole():
 def test_a_line_for_each_run():
     panels = list(curves(made_up.comparison()))
     titles = [panel.title for panel in panels]
-    assert titles[:2] == ["validation BLEU", "validation BLEU, second half"]
+    assert titles[:2] == ["validation score", "validation score, second half"]
     lines = {(point.series, point.group) for point in panels[0].points}
     assert lines == {(name, seed) for name in made_up.SYSTEMS for seed in "12"}
     assert min(point.x for point in panels[1].points) == 3000
