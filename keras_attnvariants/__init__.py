@@ -1,4 +1,4 @@
-"""Keras model zoo of attention variants for neural machine translation.
+"""Keras model zoo of attention variants for translation, summaries and speech.
 
 >>> import keras_attnvariants as kav
 >>> layer = kav.HardCodedAttention(num_heads=2, offsets=(-1, 1))

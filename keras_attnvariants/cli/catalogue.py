@@ -40,7 +40,8 @@ DATA = (
     "two columns, a name that `kav corpora` lists, or hf:NAME, a data set of the "
     "Hugging Face hub (hf:NAME:CONFIG@REVISION)."
 )
-FROM, INTO = "Language to translate from", "Language to translate into"
+FROM = "Language to translate from (not of summaries and speech)"
+INTO = "Language to translate into (not of summaries and speech)"
 
 MILLION = 1_000_000
 
@@ -67,7 +68,8 @@ def presets(
     """List the papers and their configurations: size, parameters, published figures.
 
     The figures are BLEU by direction; where there is none, that of the development
-    set, or ROUGE. On a terminal, a long list is shown page by page.
+    set, ROUGE of summaries, or word error rates of speech. On a terminal, a long list
+    is shown page by page.
 
     [bold]Example:[/bold] kav presets iwslt16 --paper you2020 --max-parameters 20
     """
@@ -110,6 +112,9 @@ def columns(*names: str) -> Table:
 @command
 def corpora() -> None:
     """List the corpora that are fetched by name, with size and licence.
+
+    They are for translation. Summaries and recordings are read from folders and
+    archives of yours: `kav train --task`.
 
     [bold]Example:[/bold] kav train --data bible-de-en --source en --target de …
     """
@@ -237,7 +242,7 @@ class CorporaOptions(ReadingOptions):
     target: list[str] | None = option(f"{INTO}: one for all, or one for each --data.")
     unique: bool = option(
         "Leave out training sentences that came before in the same --data, with the "
-        "same translation.",
+        "same target.",
         False,
     )
     data_weight: list[float] | None = option(

@@ -1,4 +1,4 @@
-"""Systems that translate: a model, an exported one, or one on a server."""
+"""Systems: a model, an exported one, or one on a server."""
 
 import hashlib
 from collections.abc import Callable
@@ -84,7 +84,7 @@ def seed_of(seed: int, text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class SystemOptions:
-    """Systems that translate: a model, an exported one, or one on a server."""
+    """Systems: a model, an exported one, or one on a server."""
 
     model: str | None = option(MODEL_HELP, None, "--model", "--run")
     saved_model: Path | None = option(
@@ -110,7 +110,7 @@ class SystemOptions:
 
     @property
     def task(self) -> str:
-        """The task of the model; an exported one translates unless told otherwise."""
+        """The task of the model; of an exported one it is translation."""
         if self.model is None:
             return "translation"
         return model_task(model_folder("--model", self.model))

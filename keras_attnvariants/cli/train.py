@@ -49,14 +49,14 @@ class RunOptions:
     )
     validate_every: int = option("Updates between two validations.", 500, min=1)
     score_sentences: int | None = option(
-        "Number of validation sentences to translate in each validation. The best "
+        "Number of validation sources to decode in each validation. The best "
         "model is then that of highest BLEU (of summaries, ROUGE-1; of speech, of the "
         "lowest word error rate) instead of lowest loss. Default: 200 for "
         "information, when they take less than 5 % of the time.",
         min=0,
     )
     samples: int = option(
-        "Number of validation sentences whose translations are shown.", 2, min=0
+        "Number of validation sources whose outputs are shown.", 2, min=0
     )
     callback: list[str] | None = option(
         "package.module:function that returns Keras callbacks. May be repeated."
@@ -75,7 +75,7 @@ def train(
     training: TrainingOptions,
     on: DeviceOptions,
 ) -> None:
-    """Train a translation model on a parallel corpus, or on several.
+    """Train a model to translate, summarise or transcribe, on one corpus or several.
 
     Learns a joint vocabulary, trains, validates, and writes everything into one
     folder. After an interruption, the same command continues where it stopped.

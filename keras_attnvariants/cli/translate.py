@@ -1,4 +1,4 @@
-"""`kav translate`: text in, translations out."""
+"""`kav translate` and `kav transcribe`: texts or recordings in, texts out."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,20 +68,20 @@ class FileOptions:
 def translate(
     *,
     texts: list[str] | None = argument(
-        "Sentences; without any, one per line of standard input.", None
+        "Sentences or documents; without any, one per line of standard input.", None
     ),
     systems: SystemOptions,
     files: FileOptions,
     search: SearchOptions,
     no_repeat_ngram: int | None = option(
-        "No so many tokens in a row twice in a translation; 0: no limit. By default as "
+        "No so many tokens in a row twice in an output; 0: no limit. By default as "
         "in the preset.",
         min=0,
     ),
     sampling: SamplingOptions,
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Translate sentences: one line in, one line out.
+    """Translate sentences, or summarise documents: one line in, one line out.
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """

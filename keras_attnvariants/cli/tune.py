@@ -111,7 +111,7 @@ class Subject:
 
         Args:
             preset_name: the preset, unless there is a baseline.
-            corpus: what a baseline is to translate.
+            corpus: what a baseline is measured on.
             sizes: options of the preset that were given.
 
         Raises:
@@ -217,7 +217,7 @@ class TrialOptions:
     seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1)
     seed: int = option("Of the points that are tried.", 1, min=1, max=2**31)
     score_sentences: int | None = option(
-        "Validation sentences to translate, if --objective is not loss (200).",
+        "Validation sources to decode, if --objective is not loss (200).",
         min=1,
     )
 

@@ -41,7 +41,8 @@ class SearchSettings:
     Attributes:
         beam_size: number of hypotheses per sentence, at most 1000.
         length_penalty: exponent of the length normalization; 0 for none.
-        extra_length: by how many tokens a translation may exceed its source.
+        extra_length: by how many tokens a target may exceed the positions of its
+            source.
         min_length: smallest number of tokens before EOS, as for a summary.
         no_repeat_ngram: no `n` tokens in a row occur twice; 0 for no limit.
 
@@ -123,7 +124,7 @@ class Guidance:
         return ops.mean(scores, axis=1)
 
 
-class TranslationModel(keras.Model):
+class EncoderDecoder(keras.Model):
     """Base class of the models: logits of a target, given its source.
 
     A subclass is a *step model*: `call`, `encode`, `initial_state` and `step` are all
@@ -266,7 +267,7 @@ class TranslationModel(keras.Model):
     @classmethod
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
-    ) -> "TranslationModel":
+    ) -> "EncoderDecoder":
         config = {name: templates.deserialize(value) for name, value in config.items()}
         quantization = config.pop("quantization", None)
         model = cls(**config)

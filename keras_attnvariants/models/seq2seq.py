@@ -7,7 +7,7 @@ from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import Dropout
-from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import EncoderDecoder
 from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import no_alignment
 from keras_attnvariants.models.base import zero_padding_rows
@@ -22,7 +22,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class Seq2SeqLSTM(TranslationModel):
+class Seq2SeqLSTM(EncoderDecoder):
     """An LSTM encoder and an LSTM decoder (Chen, Ling and Rivera 2019).
 
     The decoder starts from the encoder's last state. With attention, it also reads a
@@ -40,7 +40,7 @@ class Seq2SeqLSTM(TranslationModel):
         mask_padding: whether padding is masked. If not, the encoder runs over it and
             the decoder attends to it, as in the original; translations then depend on
             the amount of padding.
-        **kwargs: those of `TranslationModel`: `source_vocabulary_size` if it differs,
+        **kwargs: those of `EncoderDecoder`: `source_vocabulary_size` if it differs,
             `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
     Raises:

@@ -11,7 +11,7 @@ from keras import ops
 from keras_attnvariants.attention.cache import with_common_histories
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
-from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import EncoderDecoder
 from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import no_alignment
 from keras_attnvariants.models.base import zero_padding_rows
@@ -43,7 +43,7 @@ NOT_OURS = ("self", "__class__", "vocabulary_size", "kwargs")
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class Transformer(TranslationModel):
+class Transformer(EncoderDecoder):
     """An encoder-decoder Transformer (Vaswani et al. 2017) of attention variants.
 
     Attention layers are given as templates, which are cloned for every block.
@@ -75,7 +75,7 @@ class Transformer(TranslationModel):
             embeddings, such as `SpeechFrontEnd`. `tie_embeddings="all"` then ties those
             of the target and the output, and the size of the source vocabulary is that
             of the layer.
-        **kwargs: those of `TranslationModel`: `source_vocabulary_size` if it differs,
+        **kwargs: those of `EncoderDecoder`: `source_vocabulary_size` if it differs,
             `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
     Attributes:

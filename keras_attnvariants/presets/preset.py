@@ -62,7 +62,8 @@ class TrainingSettings:
             final weights.
         beam_size: number of hypotheses per sentence in beam search.
         length_penalty: exponent of the GNMT length normalization.
-        extra_length: by how many tokens a translation may exceed its source.
+        extra_length: by how many tokens a target may exceed the positions of its
+            source.
         min_length, no_repeat_ngram: limits of a search, as of `SearchSettings`.
         vocabulary: how words are split into tokens.
         metric: how the published figures were computed, as far as the paper says.
@@ -103,7 +104,7 @@ class PublishedFigures:
     """The figures that the paper reports.
 
     Attributes:
-        bleu: BLEU on the test set by direction, such as `"en-de"`.
+        bleu: BLEU of translations of the test set by direction, such as `"en-de"`.
         sentences_per_second: speed of translation on the paper's GPU.
         max_batch_tokens: tokens of the largest training batch that fits into the
             memory of the paper's GPU.

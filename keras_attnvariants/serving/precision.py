@@ -7,7 +7,7 @@ from typing import NamedTuple
 from keras_attnvariants import backend
 from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.backend.private import nested_layers
-from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import EncoderDecoder
 from keras_attnvariants.models.templates import with_policy
 from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.utils.checks import check_choice
@@ -117,7 +117,7 @@ def wide_model(model: Any) -> Any:
         model: any step model; those that are not of this package remain as they are.
     """
     is_wide = Precision.of(model).dtype == "float32"
-    if is_wide or not isinstance(model, TranslationModel):
+    if is_wide or not isinstance(model, EncoderDecoder):
         return model
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize

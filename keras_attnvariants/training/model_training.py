@@ -192,12 +192,12 @@ def train_preset(
             corpus has alignments, `alignment_weight` is 0.05 by default.
         precision: dtype policy of the model, or `"auto"` for the faster one.
         seed: determines the weights, dropout and the order of the batches.
-        score_sentences: number of validation sentences that are translated, greedily,
-            in each validation. With any, the best model is the one of highest BLEU, or
-            of the best first metric of another task.
-            `None` translates 200 at those validations where that keeps within 5 % of
+        score_sentences: number of validation sources that are decoded, greedily, in
+            each validation. With any, the best model is the one of highest BLEU, or of
+            the best first metric of another task.
+            `None` decodes 200 at those validations where that keeps within 5 % of
             the time, as measured; the best model is then that of lowest loss.
-        samples: number of validation sentences whose translations are shown at each
+        samples: number of validation sources whose outputs are shown at each
             validation.
         callbacks: further Keras callbacks, such as a `TimeLimit`.
         verbose: as for `train`: by default a progress bar of the whole run.
