@@ -10,7 +10,7 @@ from keras import ops
 
 from keras_attnvariants import attention
 from keras_attnvariants import backend
-from keras_attnvariants.models.base import TranslationModel
+from keras_attnvariants.models.base import EncoderDecoder
 from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import check_token_ids
 from keras_attnvariants.models.base import no_alignment
@@ -29,7 +29,7 @@ def test_a_configuration_names_every_argument(make):
     options = {"tie_embeddings": "none"} if make is tiny.make else {}
     model = make(source_vocabulary_size=29, bos_id=5, **options)
     config = json.loads(json.dumps(model.get_config()))
-    constructors = (type(model).__init__, TranslationModel.__init__)
+    constructors = (type(model).__init__, EncoderDecoder.__init__)
     arguments = [name for c in constructors for name in inspect.signature(c).parameters]
     named = set(arguments) - {"self", "kwargs"}
     assert set(config) == named | EVERYWHERE
