@@ -182,7 +182,8 @@ class SystemOptions:
             check(tasks.get(self.task).reads_text, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
-            if name != self.model:
+            # A server is not asked for nothing.
+            if name != self.model and (command is not None or task is not None):
                 check(translator.reads_text, name)
             translate: Translate = translator.translate
             if sampling is not None:
