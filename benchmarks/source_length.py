@@ -127,7 +127,7 @@ def picture(
     figure = draw_panels(panels)
     for axis in figure.axes:
         axis.set_xscale("log", base=2)
-        axis.set_yscale("log")
+        axis.set_yscale("log", base=2)
         axis.xaxis.set_major_formatter("{x:,.0f}")
         axis.yaxis.set_major_formatter("{x:,.0f}")
         axis.minorticks_off()
