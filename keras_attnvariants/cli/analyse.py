@@ -193,11 +193,10 @@ def tables(
 
 @command
 def attention(
-    sentence: str = argument("The sentence or document to read, or a recording."),
+    source: str = argument("What to read: a text, or the path of a recording."),
     model: str = MODEL_OR_DEFAULT,
     translation: str | None = option(
-        "A translation of the sentence, a summary or a transcript; default: that of "
-        "the model."
+        "Its translation, summary or transcript; default: that of the model."
     ),
     layer: int | None = option(
         "Number of the layer, from 1 at the bottom; default: the highest that has "
@@ -207,11 +206,12 @@ def attention(
     output: Path = option("The picture, a .png file.", Path("attention.png")),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Draw the attention weights of one layer, all heads, on a sentence or recording.
+    """Draw the attention weights of one layer on a sentence, document or recording.
 
-    A row of a panel is what one token attends to: of the sentence, of the translation
-    so far, and, in cross-attention, the token that is predicted next. A recording has
-    positions of 40 ms in the place of tokens.
+    For a translation, a panel for each head: a row is what one token attends to, of the
+    sentence, of the translation so far, and, in cross-attention, the token that is
+    predicted next. A document is shaded by the cross-attention of its summary, and that
+    of a transcript is drawn below the spectrogram; both are means over heads.
 
     [bold]Example:[/bold] kav attention 'A man rides a horse.'
     """
@@ -220,18 +220,20 @@ def attention(
     if output.suffix != ".png":
         raise ValueError(f"--output must end in .png. Received: {output}")
     check_output_file(output)
-    for text in (sentence, translation):
+    for text in (source, translation):
         if text is not None and not text.strip():
-            raise ValueError(f"A sentence must not be empty. Received: {text!r}")
+            raise ValueError(f"A text must not be empty. Received: {text!r}")
     import_modules(imports)
     loaded, tokenizer = load(folder)
     import keras_attnvariants as kav
+    from keras_attnvariants.data.tasks import task_of
     from keras_attnvariants.evaluation.attention_maps import Reading
-    from keras_attnvariants.evaluation.attention_maps import draw_rows
+    from keras_attnvariants.evaluation.attention_maps import save
+    from keras_attnvariants.evaluation.attention_pictures import PICTURES
 
     if translation is None:
         translator = kav.Translator(loaded, tokenizer, xla=False)
-        [translation] = translator.translate([sentence])
-    rows = Reading(loaded, tokenizer, sentence, translation).rows(layer)
-    draw_rows(rows, output)
+        [translation] = translator.translate([source])
+    reading = Reading(loaded, tokenizer, source, translation)
+    save(PICTURES[task_of(loaded).picture](reading, layer), output)
     typer.echo(f"{translation}\n{output}")

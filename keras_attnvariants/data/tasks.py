@@ -70,6 +70,8 @@ class Task:
         use: the command that uses a model, and an example of a source.
         baselines: names of what needs no model and is scored beside those, see
             `keras_attnvariants.evaluation.baselines`.
+        picture: name of what shows the attention of a model, see
+            `keras_attnvariants.evaluation.attention_pictures`.
         tokenizer: the tokenizer of both sides, from subwords. What it returned is
             subwords as well.
         conversion: how a corpus at a path is read that has a form of its own; `None`
@@ -89,6 +91,7 @@ class Task:
     output: str = "translation"
     use: tuple[str, str] = ("translate", "A sentence.")
     baselines: tuple[str, ...] = ()
+    picture: str = "heads"
     tokenizer: Callable[[Any], Any] = no_tokenizer
     conversion: Callable[[Path], Conversion | None] = no_conversion
 
@@ -110,7 +113,7 @@ class Task:
 
     @property
     def reads(self) -> str:
-        """What sources are, in a word."""
+        """A word for sources: texts or recordings."""
         return "texts" if self.reads_text else "recordings"
 
     def check(self, subject: Any, name: str) -> None:
@@ -170,6 +173,7 @@ TASKS = {
             output="summary",
             use=("translate", "A document."),
             baselines=("lead-1", "oracle"),
+            picture="document",
             conversion=summaries,
         ),
         Task(
@@ -183,6 +187,7 @@ TASKS = {
             source="recording",
             output="transcript",
             use=("transcribe", "FILE.wav"),
+            picture="spectrogram",
             tokenizer=audio_tokenizer,
             conversion=audio_conversion,
         ),

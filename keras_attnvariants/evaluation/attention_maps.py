@@ -1,10 +1,11 @@
-"""The attention weights between a sentence and its translation, as matrices.
+"""The attention weights between a source and its target, as matrices.
 
 The pictures need matplotlib, which only those who draw have to install.
 """
 
 import itertools
 import math
+from collections.abc import Collection
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -18,7 +19,6 @@ import keras
 import numpy as np
 
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.decoding.step_model import source_positions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -103,20 +103,23 @@ def layer_weights(model: Any, scores: Mapping[str, Any]) -> Iterator[LayerWeight
 
 
 class Reading:
-    """A model, a source and its target in tokens, and the weights between them.
-
-    Positions of a recording are labelled with the seconds at which they begin.
+    """A model, a source and its target, and the weights between their positions.
 
     Args:
         model: with a method `attention_scores`, such as a `Transformer`.
         tokenizer: its tokenizer.
-        source, target: a sentence and its translation, a document and its summary, or
-            the path of a recording and its transcript.
+        source: a text, or the path of a recording.
+        target: its translation, summary or transcript.
 
     Raises:
-        ValueError: a text has no tokens, or more than the model takes.
+        FileNotFoundError: there is no such recording.
+        ValueError: a side has no positions, or more than the model takes; or the file
+            is no recording.
 
     Attributes:
+        source_pieces: the pieces of the text, or the seconds at which the positions of
+            the recording begin.
+        target_pieces: those of the target.
         inputs: token ids, `"source_ids"` and `"target_ids"`.
         scores: weights by block and sub-layer, as arrays.
         axes: labels of rows and columns by place.
@@ -127,12 +130,14 @@ class Reading:
     ) -> None:
         self.model = model
         ids = [*tokenizer.encode([source]), *tokenizer.target.encode([target])]
-        counts = source_positions(model, len(ids[0])), len(ids[1])
-        for text, found in zip((source, target), counts, strict=True):
-            if not 0 < found < model.max_length:
+        [self.source_pieces] = tokenizer.split([source])
+        self.target_pieces = [tokenizer.target.pieces[i] for i in ids[1]]
+        sides = (source, self.source_pieces), (target, self.target_pieces)
+        for text, found in sides:
+            if not 0 < len(found) < model.max_length:
                 raise ValueError(
-                    f"A text must have from 1 to {model.max_length - 1} tokens, or a "
-                    f"recording positions. Received: {found} in {text!r:.80}"
+                    f"A source or target must have from 1 to {model.max_length - 1} "
+                    f"positions. Received: {len(found)} in {text!r:.80}"
                 )
         self.inputs = {
             "source_ids": np.array([ids[0]], "int32"),
@@ -140,8 +145,7 @@ class Reading:
         }
         scores = model.attention_scores(self.inputs)
         self.scores = keras.tree.map_structure(keras.ops.convert_to_numpy, scores)
-        rows = [label(tokenizer.target.pieces[i]) for i in ids[1]]
-        columns = [label(piece) for piece in tokenizer.split([source])[0]]
+        columns, rows = ([label(piece) for piece in found] for _, found in sides)
         # Rows of cross-attention are labelled with the token that is predicted.
         self.axes = {
             "encoder": (columns, columns),
@@ -158,6 +162,30 @@ class Reading:
         for found in layer_weights(self.model, self.scores):
             yield found._replace(weights=found.of_tokens()[0])
 
+    def highest(
+        self, depth: int | None = None, places: Collection[str] = TITLES
+    ) -> dict[str, LayerWeights]:
+        """The weights `[H, T, S]` of one layer for each place.
+
+        Args:
+            depth: number of the layer; `None` for the highest with weights.
+            places: which ones to look at.
+
+        Raises:
+            ValueError: no such layer has weights.
+        """
+        chosen: dict[str, LayerWeights] = {}
+        for layer in self.weights():
+            if depth in (None, layer.depth) and layer.place in places:
+                chosen[layer.place] = layer
+        if not chosen:
+            which = "layer" if depth is None else f"layer {depth}"
+            raise ValueError(
+                f"No {which} of this model has attention weights: n-grams have none. "
+                f"Received: a {type(self.model).__name__}"
+            )
+        return chosen
+
     def rows(self, depth: int | None = None, across: int = 4) -> list[Sequence[Panel]]:
         """Panels of all heads of one layer for each place, in rows.
 
@@ -168,16 +196,7 @@ class Reading:
         Raises:
             ValueError: no such layer has weights.
         """
-        chosen: dict[str, LayerWeights] = {}
-        for layer in self.weights():
-            if depth in (None, layer.depth):
-                chosen[layer.place] = layer
-        if not chosen:
-            which = "layer" if depth is None else f"layer {depth}"
-            raise ValueError(
-                f"No {which} of this model has attention weights: n-grams have none. "
-                f"Received: a {type(self.model).__name__}"
-            )
+        chosen = self.highest(depth)
         rows = []
         for place in filter(chosen.__contains__, TITLES):
             depth, heads = chosen[place].depth, chosen[place].weights
@@ -212,10 +231,15 @@ def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
 
 def draw_rows(grid: Sequence[Sequence[Panel]], path: Path) -> None:
     """Draws rows of panels, all with the same colors, and saves them as a small PNG."""
+    save(figure_of(grid), path)
+
+
+def save(figure: "Figure", path: Path) -> None:
+    """Saves a figure as a small PNG."""
     from PIL import Image
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure_of(grid).savefig(path, dpi=DOTS_PER_INCH)
+    figure.savefig(path, dpi=DOTS_PER_INCH)
     with Image.open(path) as image:
         image.convert("RGB").quantize(COLORS).save(path, optimize=True)
 

@@ -24,7 +24,7 @@ class GraphRecordings:
 
     Args:
         tokenizer: tokenizer of the model.
-        max_characters: of texts, which these are not.
+        max_characters: limit of texts, which these are not.
 
     Attributes:
         inputs, scored: what a signature takes for recordings.

@@ -88,19 +88,22 @@ def test_attention_over_a_recording(kav, speech, tmp_path):
     picture = tmp_path / "weights.png"
     options = ("--model", model, "--output", picture, "--translation", "one two")
     assert stdout(kav("attention", path, *options)) == f"one two\n{picture}\n"
+    with Image.open(picture) as image:
+        assert image.size[0] == 880  # as for each recording
     long = recordings.write(tmp_path / "long.wav", recordings.tone(3.0))
     check_error(kav("attention", long, *options), "positions. Received: 75")
     check_error(kav("attention", "a text", *options), "no such recording")
 
 
-def test_attention_over_a_long_document_is_a_picture_of_bounded_size(
-    kav, summaries, tmp_path
-):
-    picture = tmp_path / "weights.png"
+def test_attention_over_a_document_is_a_page_of_text(kav, summaries, tmp_path):
+    picture, sizes = tmp_path / "weights.png", []
     options = ("--output", picture, "--translation", "the dog")
-    stdout(kav("attention", "the dog " * 40, "--model", summaries[0], *options))
-    with Image.open(picture) as image:
-        assert max(image.size) < 10_000
+    for count in (2, 40):
+        stdout(kav("attention", "the dog " * count, "--model", summaries[0], *options))
+        with Image.open(picture) as image:
+            sizes.append(image.size)
+    assert [width for width, _ in sizes] == [880, 880]
+    assert sizes[0][1] < sizes[1][1] < 1000
 
 
 def test_analyses_of_heads(kav, other, tmp_path):

@@ -300,7 +300,7 @@ CALLS = {
         ("/dev/null", "Give the folder of a run"),
     ],
     "attention": [
-        ("", "'sentence'"),
+        ("", "'source'"),
         (f"{TRANSLATE} extra", "extra"),
         ("text --model HERE", "manifest.json"),
         ("text --model HERE/nowhere", "trained model"),

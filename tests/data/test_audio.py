@@ -55,6 +55,11 @@ def test_blocks_resample_as_the_whole(tmp_path, monkeypatch):
     np.testing.assert_allclose(audio.samples_of(path), expected, atol=1e-6)
 
 
+def test_positions_begin_every_40_ms(tmp_path, reader):
+    path = recordings.write(tmp_path / "a.wav", tone(0.1))
+    assert reader.split([path, ""]) == [["▁0.00", "▁0.04", "▁0.08"], []]
+
+
 def test_channels_are_averaged(tmp_path, reader):
     left, right = tone(pitch=300), tone(pitch=500)
     path = recordings.write(tmp_path / "a.flac", np.stack([left, right], axis=1))

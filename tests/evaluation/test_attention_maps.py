@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 import keras_attnvariants as kav
+from keras_attnvariants.evaluation.attention_maps import Panel
 from keras_attnvariants.evaluation.attention_maps import Reading
+from keras_attnvariants.evaluation.attention_maps import figure_of
 from keras_attnvariants.evaluation.attention_maps import label
 
 SOURCE, TARGET = "ein kleines Haus", "a small house"
@@ -70,10 +72,17 @@ def test_a_model_or_a_layer_without_weights(tokenizer):
         reading(tokenizer, LEARNED, LEARNED, LEARNED).rows(depth=3)
 
 
+def test_many_positions_have_small_cells_and_fewer_labels():
+    names = [str(number) for number in range(700)]
+    figure = figure_of([[Panel("", np.eye(700), names, names)]])
+    assert max(figure.get_size_inches()) < 63
+    assert len(figure.axes[0].get_xticks()) == len(figure.axes[0].get_yticks()) == 350
+
+
 @pytest.mark.parametrize("text", ["", "Haus " * 50])
 def test_texts_without_tokens_or_with_too_many(tokenizer, text):
     model = kav.Transformer(22, 1, 8, 8, LEARNED, LEARNED, LEARNED, max_length=40)
-    with pytest.raises(ValueError, match="from 1 to 39 tokens. Received: "):
+    with pytest.raises(ValueError, match="from 1 to 39 positions. Received: "):
         Reading(model, tokenizer, text, TARGET)
 
 
