@@ -119,7 +119,7 @@ class AttentionLayer:
     layer: int
     queries: tuple[str, ...]
     keys: tuple[str, ...]
-    heads: tuple[tuple[tuple[float, ...], ...], ...]
+    heads: list[list[list[float]]]
     query_order: int = 1
     key_order: int = 1
     is_quadrant: bool = False

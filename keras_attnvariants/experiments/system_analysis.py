@@ -2,12 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from keras_attnvariants import analysis
 from keras_attnvariants.analysis import ANALYSES
@@ -242,7 +243,7 @@ class Examined:
             return  # it is empty, or longer than the model takes
         for layer in reading.weights():
             queries, keys = map(tuple, reading.axes[layer.place])
-            heads = rounded(layer.weights)
+            heads = np.round(layer.weights, DECIMALS).tolist()
             yield AttentionLayer(*where, layer.place, layer.depth, queries, keys, heads)
         try:
             maps = analysis.quadrant_maps(self.model, self.tokenizer, source, target)
@@ -250,7 +251,7 @@ class Examined:
             return  # no phrases
         for (place, depth, query, key), rows, columns, weights in maps.matrices():
             queries, keys = (tuple(map(readable, texts)) for texts in (rows, columns))
-            heads = rounded([weights])
+            heads = np.round([weights], DECIMALS).tolist()
             yield AttentionLayer(
                 *where, place, depth, queries, keys, heads, query, key, True
             )
@@ -266,14 +267,6 @@ def spread(total: int, count: int) -> list[int]:
     """So many numbers below `total`, evenly, from the first."""
     count = min(total, count)
     return [i * total // count for i in range(count)]
-
-
-def rounded(heads: Iterable[Any]) -> tuple[tuple[tuple[float, ...], ...], ...]:
-    """Weights `[H, T, S]` as a file has them."""
-    return tuple(
-        tuple(tuple(round(float(w), DECIMALS) for w in row) for row in head)
-        for head in heads
-    )
 
 
 def readable(text: str) -> str:

@@ -264,7 +264,7 @@ def attention():
                 "cross": ((*target, "</s>"), source),
             }
             for place, (queries, keys) in axes.items():
-                heads = tuple(matrix(queries, keys, i + h) for h in range(2))
+                heads = [matrix(queries, keys, i + h) for h in range(2)]
                 for layer in (1, 2):
                     yield e.AttentionLayer(
                         name, "test2016", number, place, layer, queries, keys, heads
@@ -280,17 +280,17 @@ def attention():
                 1,
                 source,
                 source,
-                (matrix(source, source, query_order + key_order),),
+                [matrix(source, source, query_order + key_order)],
                 query_order,
                 key_order,
                 is_quadrant=True,
             )
 
 
-def matrix(queries, keys, shift: int) -> tuple[tuple[float, ...], ...]:
+def matrix(queries, keys, shift: int) -> list[list[float]]:
     """Rows that sum to 1."""
     rows = []
     for i in range(len(queries)):
         row = [1.0 / (1 + abs(i + shift - j)) for j in range(len(keys))]
-        rows.append(tuple(round(value / sum(row), 3) for value in row))
-    return tuple(rows)
+        rows.append([round(value / sum(row), 3) for value in row])
+    return rows

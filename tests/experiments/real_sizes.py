@@ -243,7 +243,7 @@ def attention(draw):
             }
             for place, (queries, keys) in axes.items():
                 for layer in range(1, 5):
-                    heads = tuple(matrix(draw, queries, keys) for _ in range(4))
+                    heads = [matrix(draw, queries, keys) for _ in range(4)]
                     yield e.AttentionLayer(
                         name, "test2016", number, place, layer, tuple(queries),
                         tuple(keys), heads,
@@ -268,5 +268,5 @@ def matrix(draw, queries, keys):
             for j in range(len(keys))
         ]
         total = sum(row)
-        rows.append(tuple(value / total for value in row))
-    return tuple(rows)
+        rows.append([value / total for value in row])
+    return rows

@@ -2,17 +2,16 @@
 
 import base64
 import hashlib
+import json
 import os
 import zlib
 from collections import namedtuple
-from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from jinja2 import Environment
 from jinja2 import PackageLoader
 from jinja2 import StrictUndefined
@@ -25,14 +24,11 @@ from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
 from keras_attnvariants.experiments.page import ranking
 from keras_attnvariants.experiments.result_parts import AnalysisTable
-from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.result_parts import SampleSentence
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.records import grouped
 
-# What an attention weight of 1 is stored as.
-UINT8_MAX = 255
 SCRIPTS = ("tables.js", "charts.js", "attention.js")
 
 
@@ -184,73 +180,30 @@ def grouped_texts(sample: SampleSentence) -> dict[str, list[str]]:
     return texts
 
 
-def quantized(weights: Sequence[Any]) -> np.ndarray:
-    """Weights from 0 to 1 as bytes; each is within 1/510 of what it was.
-
-    Args:
-        weights: nested sequences of any depth.
-    """
-    values = np.nan_to_num(np.asarray(weights, "float64"))
-    return np.rint(UINT8_MAX * np.clip(values, 0, 1)).astype("uint8")
-
-
-def packed(blocks: Iterable[np.ndarray]) -> str:
-    """Bytes one after another, compressed (zlib), in base64."""
-    data = b"".join(block.tobytes() for block in blocks)
-    return base64.b64encode(zlib.compress(data, 9)).decode("ascii")
-
-
-def browsable(
-    result: ComparisonResult, most: int | None = None
-) -> list[dict[str, Any]]:
-    """The content of the browser of attention, as values of JSON.
+def browsable(result: ComparisonResult, most: int | None = None) -> str:
+    """The content of the browser of attention: JSON, compressed (zlib), in base64.
 
     Args:
         result: the comparison.
         most: sentences of a system at most; `None` for all.
 
     Returns:
-        For each system its name and its sentences, each with `text`, `axes` (lists of
-        tokens), `layers` (whose `rows` and `columns` are numbers of axes) and `data`:
-        the weights of the layers in turn, `[heads, rows, columns]`.
+        A list of systems, each with its `name` and its `sentences`: `text` and
+        `layers`, of which each is an `AttentionLayer`. Empty if there are no weights.
     """
     texts = {(s.test_set, s.number): s.source for s in result.samples}
-    found = []
-    for system, layers in grouped(result.attention, "system").items():
-        sentences = [
-            attention_sentence(texts.get(key, ""), own)
-            for key, own in grouped(layers, "test_set", "number").items()
-        ]
-        found.append({"name": system, "sentences": sentences[:most]})
-    return found
-
-
-def attention_sentence(text: str, layers: Sequence[AttentionLayer]) -> dict[str, Any]:
-    """The weights of all layers on a sentence."""
-    axes: dict[tuple[str, ...], int] = {}
-
-    def axis(tokens: Sequence[str]) -> int:
-        return axes.setdefault(tuple(tokens), len(axes))
-
-    described = [
+    systems = [
         {
-            "place": layer.place,
-            "layer": layer.layer,
-            "heads": len(layer.heads),
-            "rows": axis(layer.queries),
-            "columns": axis(layer.keys),
-            "query": layer.query_order,
-            "key": layer.key_order,
-            "quadrant": layer.is_quadrant,
+            "name": system,
+            "sentences": [
+                {"text": texts[key], "layers": list(map(vars, own))}
+                for key, own in grouped(layers, "test_set", "number").items()
+            ][:most],
         }
-        for layer in layers
+        for system, layers in grouped(result.attention, "system").items()
     ]
-    return {
-        "text": text or " ".join(next(iter(axes))),
-        "layers": described,
-        "axes": [list(tokens) for tokens in axes],
-        "data": packed(quantized(layer.heads) for layer in layers),
-    }
+    content = json.dumps(systems).encode() if systems else b""
+    return base64.b64encode(zlib.compress(content, 9)).decode() if content else ""
 
 
 def cell(value: Any) -> str:

@@ -4,7 +4,6 @@
 (async () => {
   const holder = document.getElementById("attention-data");
   if (!holder) return;
-  const systems = JSON.parse(holder.textContent);
   const browser = document.getElementById("browser");
   const form = browser.querySelector("form");
   const heads = browser.querySelector(".heads");
@@ -27,22 +26,7 @@
     const stream = new Blob([bytes])
       .stream()
       .pipeThrough(new DecompressionStream("deflate"));
-    return new Uint8Array(await new Response(stream).arrayBuffer());
-  };
-
-  /* The weights of a sentence, by layer; unpacked once. */
-  const unpack = async (sentence) => {
-    if (sentence.weights) return;
-    const bytes = await inflate(sentence.data);
-    let start = 0;
-    sentence.weights = sentence.layers.map((layer) => {
-      const size =
-        layer.heads *
-        sentence.axes[layer.rows].length *
-        sentence.axes[layer.columns].length;
-      start += size;
-      return bytes.subarray(start - size, start);
-    });
+    return new Response(stream).json();
   };
 
   const options = (select, entries) => {
@@ -51,21 +35,18 @@
     if (entries.some(([value]) => String(value) === before)) select.value = before;
   };
 
+  const systems = await inflate(holder.textContent);
+
   const current = () => {
     const system = systems[form.elements.system.value];
     return system.sentences[form.elements.sentence.value];
   };
 
-  /* One matrix `[rows * columns]` of weights from 0 to 1: a head, or the mean of all. */
-  const matrixOf = (layer, head, size) => {
-    const found = new Float32Array(size);
-    const heads = head === "mean" ? [...Array(layer.heads).keys()] : [Number(head)];
-    for (const number of heads) {
-      for (let cell = 0; cell < size; cell++) {
-        found[cell] += layer.weights[number * size + cell] / 255 / heads.length;
-      }
-    }
-    return found;
+  /* One matrix `[rows * columns]`: a head, or the mean of all. */
+  const matrixOf = (layer, head) => {
+    const heads = (head === "mean" ? layer.heads : [layer.heads[head]]).map((h) => h.flat());
+    const sum = (cell) => heads.reduce((total, weights) => total + weights[cell], 0);
+    return heads[0].map((_, cell) => sum(cell) / heads.length);
   };
 
   const tokens = (strip, words) => {
@@ -207,11 +188,9 @@
     entries.reduce((a, b) => (valueOf(b) > valueOf(a) ? b : a));
 
   /* A layer of a sentence, or one head of it, as it is drawn. */
-  const partOf = (read, layer, head, title) => {
-    const rows = read.axes[layer.rows];
-    const columns = read.axes[layer.columns];
-    const weights = matrixOf(layer, head, rows.length * columns.length);
-    return { rows, columns, weights, title, head };
+  const partOf = (layer, head, title) => {
+    const weights = matrixOf(layer, head);
+    return { rows: layer.queries, columns: layer.keys, weights, title, head };
   };
 
   const SVG = "http://www.w3.org/2000/svg";
@@ -258,7 +237,7 @@
   };
 
   /* Fills the controls from left to right, then draws. */
-  const update = async () => {
+  const update = () => {
     const { system, sentence, place, layer } = form.elements;
     const before = `${place.value} ${layer.value}`;
     options(system, systems.map((entry, number) => [number, entry.name]));
@@ -267,31 +246,27 @@
       systems[system.value].sentences.map((entry, number) => [number, entry.text]),
     );
     const read = current();
-    await unpack(read);
-    if (read !== current()) return;
     const places = new Set(read.layers.map((entry) => entry.place));
     const known = Object.keys(PLACES).filter((name) => places.has(name));
     options(place, known.map((name) => [name, PLACES[name][0]]));
     const [, from, to] = PLACES[place.value];
     const title = `${from} to ${to}`;
-    const ofPlace = read.layers
-      .map((entry, number) => ({ ...entry, weights: read.weights[number] }))
-      .filter((entry) => entry.place === place.value);
-    const whole = ofPlace.filter((entry) => !entry.quadrant);
+    const ofPlace = read.layers.filter((entry) => entry.place === place.value);
+    const whole = ofPlace.filter((entry) => !entry.is_quadrant);
     options(layer, whole.map((entry) => [entry.layer, entry.layer]));
     if (before !== `${place.value} ${layer.value}`) {
-      const mean = (entry) => aligned(partOf(read, entry, "mean", title));
+      const mean = (entry) => aligned(partOf(entry, "mean", title));
       layer.value = best(whole, mean).layer;
     }
     const [chosen, ...quadrants] = ofPlace
       .filter((entry) => String(entry.layer) === layer.value)
-      .sort((a, b) => a.quadrant - b.quadrant);
-    const numbers = [...Array(chosen.heads).keys()].map(String);
-    const single = ["mean", ...numbers].map((head) => partOf(read, chosen, head, title));
+      .sort((a, b) => a.is_quadrant - b.is_quadrant);
+    const numbers = Object.keys(chosen.heads);
+    const single = ["mean", ...numbers].map((head) => partOf(chosen, head, title));
     const choices = single.map((part) => [part.head, [part]]);
     if (quadrants.length) {
       const named = quadrants.map((entry) =>
-        partOf(read, entry, "mean", `${gram(entry.query)} to ${gram(entry.key)}`),
+        partOf(entry, "mean", `${gram(entry.query_order)} to ${gram(entry.key_order)}`),
       );
       choices.push([QUADRANTS, named]);
     }
@@ -313,5 +288,5 @@
   form.addEventListener("change", update);
   form.addEventListener("submit", (event) => event.preventDefault());
   browser.hidden = false;
-  await update();
+  update();
 })();
