@@ -47,8 +47,7 @@ class Subject:
     """
 
     space: str | None = option(
-        "What varies: a TOML file, or a name (you2020/offsets, you2020/all-offsets, "
-        "loem2022/layer-hybrids, attention, attention-per-layer, training)."
+        "What varies: a TOML file, or a name (you2020/offsets, loem2022/layer-hybrids)."
     )
     from_locality: Path | None = option(
         "In the place of a space, the folder of a trained baseline: layers whose heads "

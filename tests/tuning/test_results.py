@@ -90,7 +90,7 @@ def test_the_table_shows_what_tells_the_trials_apart(tmp_path):
 def test_a_terminal_of_80_columns_shows_a_trial_in_a_few_lines(tmp_path):
     """With the attention of three places, one of them with an object as an option."""
     preset = presets.get("kav/hc-sa/multi30k")
-    space = tuning.named_space("attention", preset)
+    space = tuning.SearchSpace(attention={"encoder": "all"})
     [options] = (
         dimension.values
         for dimension in space.hyperparameters(preset).space

@@ -22,7 +22,6 @@ def space(**parts):
     "name, layers, points",
     [
         ("you2020/offsets", 4, 4),
-        ("you2020/all-offsets", 4, 6 * 3),
         ("loem2022/layer-hybrids", 4, 5),
         ("loem2022/layer-hybrids", 6, 7),
     ],
