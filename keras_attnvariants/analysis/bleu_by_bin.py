@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 from typing import NamedTuple
 
@@ -22,6 +23,7 @@ from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import count_words
 from keras_attnvariants.evaluation.report import timed
+from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_integer
 
 # The paper does not say where its bins end.
@@ -210,11 +212,15 @@ class Scorer:
             bins: numbers of their bins, int `[n]`; -1 for none.
         """
         counts = np.concatenate(self._counts)
+        score = partial(score_of_statistics, self._metric)
         for number in sorted(set(bins[bins >= 0].tolist())):
             chosen = bins == number
             inside = values[chosen].min(), values[chosen].max(), chosen.sum()
-            whole = self._bleu(counts[chosen])
-            drawn = self._resampled(counts[chosen])
+            by_system = counts[chosen].swapaxes(0, 1)
+            whole = [score(found.sum(0)) for found in by_system]
+            drawn = np.transpose(
+                [resampled(score, x, self._samples, self._seed) for x in by_system]
+            )
             limits = percentiles(drawn)
             differences = percentiles(drawn - drawn[:, :1])
             for index, name in enumerate(self._systems):
@@ -222,16 +228,6 @@ class Scorer:
                 if index:
                     change = whole[index] - whole[0], *differences[index]
                 yield BinScore(by, *inside, name, whole[index], *limits[index], *change)
-
-    def _bleu(self, counts: np.ndarray) -> list[float]:
-        """BLEU of each system from counts `[n, systems, 10]`."""
-        return [score_of_statistics(self._metric, sums) for sums in counts.sum(0)]
-
-    def _resampled(self, counts: np.ndarray) -> np.ndarray:
-        """BLEU on sentences drawn with replacement, `[samples, systems]`."""
-        rng, count = np.random.default_rng(self._seed), len(counts)
-        draws = (rng.integers(count, size=count) for _ in range(self._samples))
-        return np.array([self._bleu(counts[drawn]) for drawn in draws])
 
 
 def percentiles(values: np.ndarray) -> np.ndarray:
