@@ -40,14 +40,15 @@ class Table(JupyterMixin):
     Attributes:
         title: title of the table.
         rows: the rows, in order; named tuples of one kind.
-        sentences: number of sentences, or pairs of them, that were analysed.
+        sentences: number of sentences, or pairs of them, that were analysed; 0 for a
+            table that is not of sentences.
         skipped: number of those that were not: empty, or too long for the model.
         drawings: ways to draw the rows; the first one is taken that finds values.
     """
 
     title: str
     rows: tuple[Any, ...]
-    sentences: int
+    sentences: int = 0
     skipped: int = 0
     drawings: tuple[Drawing, ...] = ()
 
@@ -118,7 +119,8 @@ class Table(JupyterMixin):
     ) -> Iterator[rich.table.Table]:
         """The table; one that is too wide in parts, one after another."""
         skipped = f", {self.skipped:,} skipped" if self.skipped else ""
-        title = f"{self.title} ({self.sentences:,} sentences{skipped})"
+        of_sentences = f" ({self.sentences:,} sentences{skipped})"
+        title = f"{self.title}{of_sentences if self.sentences else ''}"
         for columns in self._parts(options.max_width):
             # As wide as its title, which would be broken otherwise.
             width = min(len(title), options.max_width)

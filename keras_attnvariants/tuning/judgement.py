@@ -1,20 +1,16 @@
 """The judgement on a proposal: are its hybrids as good as the baseline?"""
 
-import os
 from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import field
 from typing import NamedTuple
 
-from rich.jupyter import JupyterMixin
-from rich.table import Table
-
+from keras_attnvariants.analysis import Table
 from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.tuning.hybrids import LEARNED
 from keras_attnvariants.tuning.proposal import DIMENSION
 from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.records import write_csv
 
 # By how much of the baseline's score a hybrid may be worse.
 TOLERANCE = 0.01
@@ -55,20 +51,20 @@ class HybridScore(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judgement(JupyterMixin):
+class Judgement(Table):
     """The hybrids of a proposal after they were trained.
 
     Attributes:
-        rows: the hybrids and the baseline, those with fewest parameters first.
+        title, rows: as in `kav.analysis.Table`; a row is a hybrid or the baseline,
+            those with fewest parameters first.
         metric: name of the score.
         budget: the budget of each, in words.
         tolerance: by how much of the baseline's score a hybrid may be worse.
     """
 
-    rows: tuple[HybridScore, ...]
-    metric: str
-    budget: str
-    tolerance: float
+    metric: str = field(kw_only=True)
+    budget: str = field(kw_only=True)
+    tolerance: float = field(kw_only=True)
 
     @property
     def sentence(self) -> str:
@@ -87,28 +83,6 @@ class Judgement(JupyterMixin):
             start = f"Confirmed: a hybrid is {bound} and {saved}: "
         end = f"the baseline has {baseline.score:.4g}, after {self.budget} each."
         return f"{start}{found.describe(self.metric)}; {end}"
-
-    def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write the table, one hybrid a line."""
-        write_csv(Path(path), [HybridScore._fields, *self.rows])
-
-    def __rich__(self) -> Table:
-        table = Table("hybrid", title=f"Hybrids and baseline after {self.budget} each")
-        for name in (self.metric, "parameters", "saved", "worse by"):
-            table.add_column(name, justify="right")
-        table.add_column(f"{CONFIDENCE:.0%} interval")
-        table.add_column("")
-        for row in self.rows:
-            table.add_row(
-                row.hybrid,
-                f"{row.score:.4g}",
-                f"{row.parameters:,}",
-                f"{row.saved:,}",
-                f"{row.worse:+.2%}",
-                "" if row.low is None else f"{row.low:+.2%} … {row.high:+.2%}",
-                row.verdict,
-            )
-        return table
 
 
 def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
@@ -154,4 +128,10 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
             str(name), record.score, size, saved, mean, low, high, verdict
         )
         rows.append(row)
-    return Judgement(tuple(rows), metric, result.budget, tolerance)
+    return Judgement(
+        f"Hybrids and baseline by {metric}, after {result.budget} each",
+        tuple(rows),
+        metric=metric,
+        budget=result.budget,
+        tolerance=tolerance,
+    )
