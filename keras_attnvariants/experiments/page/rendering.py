@@ -196,7 +196,10 @@ def browsable(result: ComparisonResult, most: int | None = None) -> str:
         {
             "name": system,
             "sentences": [
-                {"text": texts[key], "layers": list(map(vars, own))}
+                {
+                    "text": texts.get(key) or " ".join(own[0].queries),
+                    "layers": list(map(vars, own)),
+                }
                 for key, own in grouped(layers, "test_set", "number").items()
             ][:most],
         }

@@ -5,6 +5,7 @@ import dataclasses
 import hashlib
 import json
 import re
+import zlib
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -175,10 +176,10 @@ def test_text_that_looks_like_html_stays_text(tmp_path):
         set(),
     ]
     assert "\0" not in text and "\u2028" not in json.dumps(page.scripts[0])
-    data = json.loads(page.scripts[0])
+    data = json.loads(zlib.decompress(base64.b64decode(page.scripts[0])))
     # Characters that HTML cannot hold are replaced; JSON escapes them.
     assert [system["name"] for system in data] == ["base", f"hc{HOSTILE}", "sh-x"]
-    assert data[0]["sentences"][0]["axes"][0][0] == HOSTILE
+    assert data[0]["sentences"][0]["layers"][0]["queries"][0] == HOSTILE
     shown = HOSTILE.replace("\0", "\N{REPLACEMENT CHARACTER}")
     assert shown in " ".join(page.texts)
 
