@@ -268,5 +268,6 @@ def matrix(draw, queries, keys):
             for j in range(len(keys))
         ]
         total = sum(row)
-        rows.append([value / total for value in row])
+        # As analyses keep them.
+        rows.append([round(value / total, 3) for value in row])
     return rows
