@@ -2,6 +2,7 @@
 
 import functools
 import time
+import weakref
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -106,6 +107,8 @@ class Client(BaseTranslator):
             address, model, version, label, headers or {}, max_message_bytes
         )
         self._server = found.Server(to)
+        # Who does not close it leaves no open connections.
+        weakref.finalize(self, self._server.close)
 
     def signatures(self) -> dict[str, Signature]:
         """The signatures of the model, by name."""
