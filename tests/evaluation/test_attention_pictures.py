@@ -90,8 +90,8 @@ def test_a_document_is_shaded_by_the_weights_of_its_words(summary):
     figure.canvas.draw()  # in which `$` begins no formula
     [axis] = figure.axes
     *texts, what = [text.get_text() for text in axis.texts]
-    target = "A mouse costs $ 5 .".split()
-    assert "".join(texts[: len(target)]) == "".join(target)
+    bold = [text for text in axis.texts if text.get_fontweight() == "bold"]
+    assert "".join(text.get_text() for text in bold) == SUMMARY.replace(" ", "")
     assert "".join(texts) == f"{SUMMARY}{DOCUMENT}".replace(" ", "")
     assert what.startswith("cross-attention of layer 2, mean over heads: the darkest")
     boxes = [box for box in axis.patches if isinstance(box, Rectangle)]
@@ -115,7 +115,7 @@ def test_lines_keep_marks_beside_their_words():
     spaced = [True, False] * 60
     places = pictures.layout(Words(texts, spaced, []))
     lines = [line for _, line, _ in places]
-    assert lines[::2] == lines[1::2] and lines[-1] >= 4
+    assert lines[::2] == lines[1::2] and lines[-1] >= 3
     limit = 72 * pictures.WIDTH - pictures.MARGIN
     assert all(left >= pictures.MARGIN for left, _, _ in places)
     assert all(left + wide <= limit for left, _, wide in places)
