@@ -200,7 +200,7 @@ def sources_of(source: str, task: Task) -> list[str]:
 def column(
     name: str, model: "AlignedTranslator", lines: Sequence[str], task: Task
 ) -> str:
-    """What one model makes of sources, as HTML."""
+    """The outputs of one model, as HTML."""
     try:
         readings = [model.translate(line) for line in lines[:MOST_SENTENCES]]
     except ValueError:  # an upload that is no recording
