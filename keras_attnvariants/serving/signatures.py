@@ -164,7 +164,8 @@ class Signatures:
 
     def translate_file(self, **file: Tensor) -> dict[str, Tensor]:
         """The best translation of each file."""
-        source, status = self.reader.opened(*file.values(), max_tokens=self.limit)
+        longest = self.options.max_tokens
+        source, status = self.reader.opened(*file.values(), max_tokens=longest)
         outputs = self.translate(**source)
         is_read = tf.equal(status, int(Status.OK))
         return {**outputs, "status": tf.where(is_read, outputs["status"], status)}
@@ -292,16 +293,14 @@ class Signatures:
         values = source.values()
         is_valid = self.reader.is_valid(*values)
         status = tf.where(is_valid, int(Status.OK), int(Status.WRONG_LENGTH))
-        return *self.reader.encode(*values, max_tokens=self.limit), status
+        longest = self.options.max_tokens
+        return *self.reader.encode(*values, max_tokens=longest), status
 
     def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Ids `[B, T]`, lengths `[B]` and what was cut `[B]` of targets."""
-        return self.target_tokenizer.encode(text, self.limit)
-
-    @property
-    def limit(self) -> int:
-        """Positions that are read; a target has BOS or EOS besides its tokens."""
-        return min(self.options.max_tokens, self.model.max_length - 1)
+        # Each target has BOS or EOS besides its tokens.
+        longest = min(self.options.max_tokens, self.model.max_length - 1)
+        return self.target_tokenizer.encode(text, longest)
 
     def find(
         self, search: Search, ids: Tensor, lengths: Tensor, status: Tensor | None = None

@@ -171,8 +171,8 @@ def test_odd_documents_in_exports_and_evaluations(tmp_path):
     limits = {"min_length": 3, "no_repeat_ngram": 2}
     sizes = dict(task="summarisation", max_length=16, search_settings=limits)
     model = small_model(**sizes | {"vocabulary_size": 13})
-    documents = ["", "  ", "a", "a b " * 3, "a b " * 20]
-    is_long = [False] * 4 + [True]
+    documents = ["", "  ", "a", "a b " * 3, "a b " * 8, "a b " * 20]
+    is_long = [False] * 5 + [True]
     translator = kav.Translator(model, tokenizer, xla=False)
     found = translator(documents)
     assert found[:2] == ["", ""] and all(found[2:])
@@ -182,10 +182,11 @@ def test_odd_documents_in_exports_and_evaluations(tmp_path):
         text=tf.constant(documents)
     )
     assert [text.decode() for text in served["translations"].numpy()] == found
-    assert [len(i) > 15 for i in tokenizer.encode(documents)] == is_long
+    assert [len(i) > 16 for i in tokenizer.encode(documents)] == is_long
+    assert len(tokenizer.encode(documents[4])) == 16
     assert served["truncated"].numpy().tolist() == is_long
     assert not served["status"].numpy().any()
-    references = ["a b c d e f g h a b c", "", "a b c", "—", "b"]
+    references = ["a b c d e f g h a b c", "", "a b c", "—", "b", "a b"]
     report = kav.evaluation.evaluate(translator, documents, references)
     assert [score.name for score in report.scores] == ["ROUGE-1", "ROUGE-2", "ROUGE-L"]
     for baseline in BASELINES.values():

@@ -75,7 +75,7 @@ def test_answers_are_those_of_python(speech, path, server, files):
 def test_a_recording_that_is_too_long_is_cut(path, server):
     signal = tone(10.0).astype("float32")
     found = server.call(path, "serving_default", **batch([signal]))
-    start = server.call(path, "serving_default", **batch([signal[: 63 * 640]]))
+    start = server.call(path, "serving_default", **batch([signal[: 64 * 640]]))
     assert found["truncated"].all() and not start["truncated"].any()
     assert list(found["translations"]) == list(start["translations"])
 
