@@ -297,7 +297,7 @@ def test_requests_of_recordings_are_small_enough(speech, service, protocol, tmp_
     with Client(address, "en-de", max_message_bytes=limit) as client:
         assert client.translate([path] * 12) == client.translate([path]) * 12
         long = str(recordings.write(tmp_path / "long.wav", noise(60.0)))
-        cut = str(recordings.write(tmp_path / "cut.wav", noise(60.0)[: 63 * 640]))
+        cut = str(recordings.write(tmp_path / "cut.wav", noise(60.0)[: 64 * 640]))
         with pytest.warns(UserWarning, match="longer than the model reads"):
             [found] = client.translate([long])
         assert [found] == client.translate([cut])
