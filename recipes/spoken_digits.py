@@ -143,7 +143,7 @@ def join_words(
         folder: it has the recordings; its training lists grow.
         rows: names and texts of the recordings for training.
         count: how many recordings to write.
-        seed: of the random choices.
+        seed: seed of the random choices.
     """
     said = defaultdict[str, list[np.ndarray]](list)
     for name, text in rows:
