@@ -172,7 +172,9 @@ def test_figures_of_the_paper():
     assert wmt("lowest-2-ngram").published.dev_bleu == {}
     iwslt = presets.get("loem2022/local-attention/iwslt14").published
     assert iwslt.bleu == {"de-en": 34.77}
-    summaries = presets.get("loem2022/neural-ngram/cnn-dailymail").published
+    articles = presets.get("loem2022/neural-ngram/cnn-dailymail")
+    assert articles.options["max_length"] == 1024
+    summaries = articles.published
     assert summaries.rouge == {"rouge-1": 39.04, "rouge-2": 17.38, "rouge-l": 36.01}
     assert summaries.bleu == {}
 
