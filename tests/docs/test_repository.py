@@ -71,3 +71,10 @@ def test_forms_ask_something(path):
     if path.stem != "config":
         assert {"name", "description", "body"} < set(form)
         assert all(field["attributes"]["label"] for field in form["body"])
+
+
+def test_the_readme_lists_every_recipe_that_runs():
+    readme = pages.README.read_text("utf-8")
+    recipes = (ROOT / "recipes").glob("*.py")
+    programs = {x.name for x in recipes if "__main__" in x.read_text("utf-8")}
+    assert programs == {name for name in programs if f"(recipes/{name})" in readme}
