@@ -203,7 +203,10 @@ def column(
     """The outputs of one model, as HTML."""
     try:
         readings = [model.translate(line) for line in lines[:MOST_SENTENCES]]
-    except ValueError:  # an upload that is no recording
+    except ValueError:
+        if task.reads_text:
+            raise
+        # An upload that is no recording.
         return "<p>This is no recording.</p>"
     has_weights = any(x.weights.any() for found in readings for x in found.hypotheses)
     if not lines:

@@ -142,6 +142,15 @@ def test_the_demo_reads_recordings(speech, tmp_path):
     assert "This is no recording." in told
 
 
+def test_the_demo_calls_no_text_a_recording():
+    class Failing:
+        def translate(self, text):
+            raise ValueError("a fault of the model")
+
+    with pytest.raises(ValueError, match="a fault of the model"):
+        demo.column("model", Failing(), ["a text"], tasks.get("translation"))
+
+
 @pytest.mark.slow
 def test_the_page_of_the_demo_takes_recordings(speech, tmp_path):
     path = recordings.write(tmp_path / "a.wav", recordings.tone(0.5))
