@@ -6,8 +6,8 @@
 The speech is synthetic: the program espeak-ng reads the texts in several voices, at
 several speeds, and white noise is added. What a model learns from it says how models
 compare; it says nothing of recordings of people. The voices of the validation and test
-sets are not among those for training. The same arguments give the same corpus with the
-same release of espeak-ng.
+sets are not among those for training; `test.voice` has that of each recording. The
+same arguments give the same corpus with the same release of espeak-ng.
 
 Recordings of a person are in the corpus "yesno" (60 recordings of eight words at
 8,000 Hz), which this program splits anew, three quarters for training and validation:
@@ -102,18 +102,17 @@ def write_split(folder: Path, split: str, count: int, seed: int) -> None:
     (folder / "clips").mkdir(parents=True, exist_ok=True)
     with ThreadPoolExecutor() as pool:
         seconds = sum(pool.map(speak, chosen, [folder / name for name in names]))
-    write_lists(folder, split, names, [each.text for each in chosen])
-    voices = len({each.voice for each in chosen})
-    print(f"{split}: {count} recordings, {seconds / 60:.1f} minutes, {voices} voices")
+    write_list(folder / f"{split}.audio", names)
+    write_list(folder / f"{split}.text", [each.text for each in chosen])
+    voices = [each.voice for each in chosen]
+    write_list(folder / f"{split}.voice", voices)
+    spoken = f"{seconds / 60:.1f} minutes, {len(set(voices))} voices"
+    print(f"{split}: {count} recordings, {spoken}")
 
 
-def write_lists(
-    folder: Path, split: str, names: Iterable[str], texts: Iterable[str]
-) -> None:
-    """Writes the lists of a split: names of recordings, and texts."""
-    for side, lines in (("audio", names), ("text", texts)):
-        text = "".join(f"{line}\n" for line in lines)
-        (folder / f"{split}.{side}").write_text(text, encoding="utf-8")
+def write_list(path: Path, lines: Iterable[str]) -> None:
+    """Writes the names, texts or voices of recordings."""
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def words(samples: np.ndarray, rate: int, pause: float = 0.06) -> list[np.ndarray]:
@@ -179,7 +178,8 @@ def split_yesno(folder: Path, yesno: Path, joined: int, seed: int) -> None:
         splits[split].append((f"clips/{row['file']}", row["transcript"]))
     join_words(folder, splits["train"], joined, seed)
     for split, chosen in splits.items():
-        write_lists(folder, split, *zip(*chosen, strict=True))
+        write_list(folder / f"{split}.audio", [name for name, _ in chosen])
+        write_list(folder / f"{split}.text", [text for _, text in chosen])
 
 
 def main() -> None:

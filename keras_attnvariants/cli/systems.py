@@ -182,7 +182,7 @@ class SystemOptions:
             check(tasks.get(self.task).reads_text, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
-            # A server is not asked for nothing.
+            # A server is only asked where the answer matters.
             if name != self.model and (command is not None or task is not None):
                 check(translator.reads_text, name)
             translate: Translate = translator.translate

@@ -164,7 +164,9 @@ def test_the_page_of_the_demo_takes_recordings(speech, tmp_path):
 
 
 def test_the_demo_shows_models_for_one_task(kav, speech, run_folder):
-    check_error(kav("demo", speech[0], run_folder), "Give models for one task")
+    check_error(
+        kav("demo", speech[0], run_folder), "The models must be for the same task"
+    )
 
 
 def test_samples_of_a_training_have_the_name_of_the_task(kav, summaries, tmp_path):

@@ -21,7 +21,8 @@ def test_the_same_arguments_give_the_same_recordings(recipe, tmp_path):
     recipe("spoken_digits.py", tmp_path / "b", *sizes)
     recipe("spoken_digits.py", tmp_path / "c", *sizes, "--seed", 2)
     files = [f.relative_to(tmp_path / "a") for f in (tmp_path / "a").rglob("*.*")]
-    assert len(files) == 10 + 6
+    assert len(files) == 10 + 9
+    assert len((tmp_path / "a" / "test.voice").read_text().split()) == 2
     for file in files:
         assert (tmp_path / "a" / file).read_bytes() == (
             tmp_path / "b" / file
