@@ -184,7 +184,7 @@ def test_odd_documents_in_exports_and_evaluations(tmp_path):
     server.close()
     assert list(served["translations"]) == found
     assert [len(i) > 16 for i in tokenizer.encode(documents)] == is_long
-    assert len(tokenizer.encode(documents[4])) == 16
+    assert len(tokenizer.encode(documents)[4]) == 16
     assert served["truncated"].tolist() == is_long
     assert not served["status"].any()
     references = ["a b c d e f g h a b c", "", "a b c", "—", "b", "a b"]
