@@ -110,10 +110,17 @@ class SystemOptions:
 
     @property
     def task(self) -> str:
-        """The task of the model; of an exported one it is translation."""
-        if self.model is None:
-            return "translation"
-        return model_task(model_folder("--model", self.model))
+        """The task of the model; one on a server does not tell, and translates."""
+        if self.saved_model is not None:
+            from keras_attnvariants.serving.folders import newest_version
+            from keras_attnvariants.serving.folders import read_info
+
+            # Versions of before there were tasks name none.
+            info = read_info(newest_version(self.saved_model))
+            return str(info.get("task", tasks.DEFAULT))
+        if self.model is not None:
+            return model_task(model_folder("--model", self.model))
+        return tasks.DEFAULT
 
     @property
     def shown_server(self) -> str | None:

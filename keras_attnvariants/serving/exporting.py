@@ -59,6 +59,7 @@ import tensorflow as tf
 
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.models.positions import limited_positions
 from keras_attnvariants.serving.folders import versions
@@ -202,7 +203,8 @@ def write_version(
             f"Received: {', '.join(sorted(missing))}"
         )
     model, options = builder.model, builder.options
-    write_info(folder, options, Precision.of(model), signatures, tokenizer)
+    task = task_of(model).name
+    write_info(folder, task, options, Precision.of(model), signatures, tokenizer)
     write_batching(folder, options.max_batch, signatures)
     stride = getattr(model, "source_stride", 1)
     token = model.source_vocabulary_size - 1  # any that is not padding

@@ -72,6 +72,7 @@ _LARGEST_RECORDS = 1000  # of TensorFlow Serving
 
 def write_info(
     folder: Path,
+    task: str,
     options: Options,
     precision: Precision,
     signatures: dict[str, Signature],
@@ -80,6 +81,7 @@ def write_info(
     """Writes `assets.extra/model_info.json` into the folder of a version."""
     info: dict[str, Any] = {
         "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
+        "task": task,
         "options": asdict(options),
         "precision": precision._asdict(),
         "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},

@@ -82,6 +82,17 @@ def test_evaluate_counts_sources(kav, other):
     assert f"{model} on {count} {task.source}s of test:" in output
 
 
+def test_an_exported_model_is_scored_as_its_task_is(kav, other, tmp_path):
+    task, model, data = other
+    path = tmp_path / "exported"
+    stdout(kav("export", "--model", model, "--output", path, "--precision", "float32"))
+    place = ("--data", data, "--samples", 0)
+    here = stdout(kav("evaluate", "--model", model, *place))
+    there = stdout(kav("evaluate", "--saved-model", path, *place))
+    assert task.metrics[0].upper() in there.replace("-", "")
+    assert there == here.replace(f"{model} on", f"{path} on")
+
+
 def test_attention_over_a_recording(kav, speech, tmp_path):
     model, data = speech
     path = recordings.write(tmp_path / "a.wav", recordings.tone(1.0))
