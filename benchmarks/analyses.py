@@ -78,9 +78,10 @@ def needed(analysis: Analysis, read: Read) -> Read:
 def measure(analysis: Analysis, run: Path, data: DataOptions, sentences: int) -> Cost:
     """Measures the cost of an analysis of this many sentences."""
     from keras_attnvariants.cli.models import load
+    from keras_attnvariants.cli.models import same_task
 
     systems = {run.name: load(run)}
-    read = needed(analysis, data.reader(analysis))
+    read = needed(analysis, data.reader(analysis, same_task({run.name: run})))
 
     def analyse(count: int) -> None:
         for _, table in tables(analysis, systems, lambda: first(count, read)):

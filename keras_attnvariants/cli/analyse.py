@@ -26,7 +26,6 @@ from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.texts import with_progress
-from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
 
     from keras_attnvariants import Tokenizer
     from keras_attnvariants.analysis import Table
+    from keras_attnvariants.data.tasks import Task
 
 # Model and tokenizer by name of the system.
 Systems = dict[str, tuple["keras.Model", "Tokenizer"]]
@@ -75,7 +75,7 @@ class DataOptions:
         "Which part of the corpus (test); not for contrastive pairs."
     )
 
-    def check(self, analysis: Analysis, task: Task) -> None:
+    def check(self, analysis: Analysis, task: "Task") -> None:
         """Raises if an analysis lacks an option, or is not one of a task.
 
         Raises:
@@ -96,7 +96,7 @@ class DataOptions:
         if not is_contrastive and not given and task.languages is None:
             raise ValueError(f"--analysis {analysis} needs --source and --target.")
 
-    def reader(self, analysis: Analysis, task: Task) -> Read:
+    def reader(self, analysis: Analysis, task: "Task") -> Read:
         """A function that reads the data that an analysis needs.
 
         Raises:

@@ -18,7 +18,6 @@ from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.cli.options import BEAM_SIZE
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.trained.names import DEFAULT_MODEL
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.machine import check_extra
@@ -26,6 +25,7 @@ from keras_attnvariants.utils.machine import check_extra
 if TYPE_CHECKING:
     import gradio as gr
 
+    from keras_attnvariants.data.tasks import Task
     from keras_attnvariants.evaluation import AlignedTranslator
 
 # Of one text; the rest is left out, and the page says so.
@@ -95,7 +95,7 @@ def demo(
 
 
 def build_page(
-    models: "Mapping[str, AlignedTranslator]", examples: Sequence[str], task: Task
+    models: "Mapping[str, AlignedTranslator]", examples: Sequence[str], task: "Task"
 ) -> "gr.Blocks":
     """The page: a text or recording, one or two models, and what they make of it.
 
@@ -189,7 +189,7 @@ def open_page(page: "gr.Blocks", host: str, port: int, takes_files: bool) -> Non
     )
 
 
-def sources_of(source: str, task: Task) -> list[str]:
+def sources_of(source: str, task: "Task") -> list[str]:
     """The lines of a text that are not empty, or the path of a recording."""
     if task.reads_text:
         lines = split_lines(source[:MOST_CHARACTERS])
@@ -198,7 +198,7 @@ def sources_of(source: str, task: Task) -> list[str]:
 
 
 def column(
-    name: str, model: "AlignedTranslator", lines: Sequence[str], task: Task
+    name: str, model: "AlignedTranslator", lines: Sequence[str], task: "Task"
 ) -> str:
     """The outputs of one model, as HTML."""
     try:

@@ -18,7 +18,6 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import TaskName
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.data import tasks
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.machine import cores
 from keras_attnvariants.utils.machine import install_command
@@ -119,6 +118,8 @@ def doctor(
         )
     if task is None and (source is None) != (target is None):
         raise ValueError("A corpus has two languages: give --source and --target.")
+    from keras_attnvariants.data import tasks
+
     of_corpus = tasks.get(task or tasks.DEFAULT)
     languages = None
     if task or source or target:

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Literal
 
-from keras_attnvariants.data import tasks
 from keras_attnvariants.trained import find_model
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_json
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
     import keras
 
     from keras_attnvariants import Tokenizer
+    from keras_attnvariants.data import tasks
 
 Precision = Literal["float32", "bfloat16", "int8"]
 
@@ -81,12 +81,14 @@ def model_task(folder: Path) -> str:
     return "translation"
 
 
-def same_task(folders: dict[str, Path]) -> tasks.Task:
+def same_task(folders: dict[str, Path]) -> "tasks.Task":
     """The task of all these models.
 
     Raises:
         ValueError: they are for different ones.
     """
+    from keras_attnvariants.data import tasks
+
     found = {name: model_task(folder) for name, folder in folders.items()}
     if len(set(found.values())) > 1:
         told = ", ".join(f"{name} for {task}" for name, task in found.items())

@@ -20,11 +20,11 @@ from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
-from keras_attnvariants.data import tasks
 from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
     from keras_attnvariants import Translator
+    from keras_attnvariants.data import tasks
     from keras_attnvariants.serving.translator import BaseTranslator
 
 Translate = Callable[[list[str]], list[str]]
@@ -111,6 +111,8 @@ class SystemOptions:
     @property
     def task(self) -> str:
         """The task of the model; one on a server does not tell, and translates."""
+        from keras_attnvariants.data import tasks
+
         if self.saved_model is not None:
             from keras_attnvariants.serving.folders import newest_version
             from keras_attnvariants.serving.folders import read_info
@@ -166,7 +168,7 @@ class SystemOptions:
         no_repeat_ngram: int | None = None,
         sampling: SamplingOptions | None = None,
         command: str | None = None,
-        task: tasks.Task | None = None,
+        task: "tasks.Task | None" = None,
     ) -> dict[str, Translate]:
         """Functions that translate lists of texts, by their model as it was given.
 
@@ -186,6 +188,8 @@ class SystemOptions:
                 )
 
         if self.model is not None:
+            from keras_attnvariants.data import tasks
+
             check(tasks.get(self.task).reads_text, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
@@ -246,6 +250,8 @@ class SystemOptions:
 
 def check_command(command: str, reads_text: bool, system: str) -> None:
     """Raises `ValueError` if a system is one of another command than this."""
+    from keras_attnvariants.data import tasks
+
     if tasks.of_command(command).reads_text != reads_text:
         use = tasks.command_for(reads_text)
         what = "texts" if reads_text else "recordings"

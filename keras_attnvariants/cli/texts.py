@@ -16,7 +16,6 @@ from typing import NamedTuple
 
 from rich.console import Console
 
-from keras_attnvariants.data.tasks import Task
 from keras_attnvariants.utils.lines import CountedStream
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
@@ -24,7 +23,7 @@ from keras_attnvariants.utils.progress import clock
 
 # Sentences that are translated together at first; later ones fill batches of equal
 # length.
-FIRST_CHUNK = 32
+FIRST_CHUNK, LARGEST_CHUNK = 32, 1024
 
 
 class Source(NamedTuple):
@@ -74,7 +73,7 @@ def sentences(texts: list[str] | None, path: Path | None) -> Iterator[Source]:
 def chunks(
     texts: Iterable[str],
     first: int = FIRST_CHUNK,
-    largest: int = Task.at_once,
+    largest: int = LARGEST_CHUNK,
     done: int = 0,
 ) -> Iterator[list[str]]:
     """Lists of texts, in order, each twice as long as the one before.
@@ -153,7 +152,7 @@ class LineProgress:
 def with_progress(
     translate: Callable[[list[str]], list[str]],
     description: str,
-    largest: int = Task.at_once,
+    largest: int = LARGEST_CHUNK,
 ) -> Callable[[list[str]], list[str]]:
     """The same function, showing a progress bar on standard error.
 

@@ -24,7 +24,6 @@ from keras_attnvariants.cli.texts import LineProgress
 from keras_attnvariants.cli.texts import Source
 from keras_attnvariants.cli.texts import chunks
 from keras_attnvariants.cli.texts import sentences
-from keras_attnvariants.data.tasks import of_command
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import is_stream
 
@@ -156,6 +155,8 @@ def write_lines(
         rest = source._replace(texts=writer.rest(source.texts))
         if imports:
             import_modules(imports)
+        from keras_attnvariants.data.tasks import of_command
+
         how = search, no_repeat_ngram, drawn
         [system] = systems.translators(*how, command).values()
         translate_all(system, rest, writer, of_command(command).at_once)

@@ -41,8 +41,8 @@ class Conversion(NamedTuple):
 
 
 def no_tokenizer(subwords: Tokenizer) -> Tokenizer:
-    """The subwords themselves, of which sources and targets consist."""
-    return subwords.target
+    """The subwords themselves, or those of a tokenizer of recordings."""
+    return subwords if subwords.reads == "text" else subwords.target
 
 
 def no_conversion(path: Path) -> Conversion | None:

@@ -15,7 +15,6 @@ from keras_attnvariants.data import tasks
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.callbacks import Logs
-from keras_attnvariants.utils.metrics import make_metric
 
 # Sources whose score is reported unless another number is asked for, and the share of
 # the time that translating them may take.
@@ -73,6 +72,9 @@ class ValidationScore(keras.callbacks.Callback):
         self._translate = translate
         self._sources = list(sources)
         self._references = list(references)
+        # Who computes no scores needs no sacrebleu.
+        from keras_attnvariants.utils.metrics import make_metric
+
         self._metric = make_metric(metric, tokenize)
         self.name = f"val_{metric}"
         self.share = share

@@ -103,7 +103,10 @@ def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
 
     A file of the user may be a link, one of a folder of ours, `below`, may not.
     """
-    path = path if below else path.resolve()
+    if below is None:
+        if not path.exists():
+            raise FileNotFoundError(f"There is no such file. Received: {path}")
+        path = path.resolve()
     return dict(remembered(path, "sha256", lambda path: file_entry(path, below)))
 
 

@@ -41,8 +41,10 @@ def test_a_misspelt_space(tune):
     check_error(result, "Did you mean 'you2020/offsets'")
 
 
-def test_settings_of_all_trials_that_the_space_searches(tune):
-    result = tune("--updates", 5, "--learning-rate", 1e-3, space="training")
+def test_settings_of_all_trials_that_the_space_searches(tune, tmp_path):
+    path = tmp_path / "space.toml"
+    path.write_text("[training]\nlearning_rate = [5e-4, 1e-3]\n")
+    result = tune("--updates", 5, "--learning-rate", 1e-3, space=path)
     check_error(result, "decides about learning_rate already")
 
 
