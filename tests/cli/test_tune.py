@@ -116,7 +116,7 @@ def test_hybrids_of_a_baseline_end_in_a_verdict(
     near = ("--distance", 8, "--nearness", 0.05)
     printed = stdout(kav("tune", *where, *hybrids, *budget, *near))
     assert "What could take the place of learned attention" in printed
-    assert "Hybrids and baseline after 2 updates each" in printed
+    assert "Hybrids and baseline by val_loss, after 2 updates each" in printed
     assert "Confirmed: a hybrid is" in printed or "Refuted: no hybrid" in printed
     assert "one seed, so without an interval" in printed
 
