@@ -137,7 +137,7 @@ def test_analyses_that_a_task_does_not_have(kav, other, run_folder, tmp_path):
     if not task.reads_text:
         check_error(kav("analyse", model, *options, "contrastive"), refused)
     both = kav("analyse", model, run_folder, *options, "locality")
-    check_error(both, "models for one task", f"model for {task.name}", "run for trans")
+    check_error(both, "for the same task", f"model for {task.name}", "run for trans")
 
 
 def test_the_demo_reads_recordings(speech, tmp_path):

@@ -84,6 +84,7 @@ def export_onnx(
             draft.write_bytes(f"{name}.onnx", graph.SerializeToString())
         settings |= write_tokenizers(draft, tokenizer)
         draft.write_json("model.json", settings)
-        for template in sorted(TEMPLATES.iterdir()):
+        # An installation compiles the programs, in a folder beside them.
+        for template in sorted(filter(Path.is_file, TEMPLATES.iterdir())):
             draft.write_bytes(template.name, template.read_bytes())
     return path

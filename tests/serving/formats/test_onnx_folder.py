@@ -1,9 +1,11 @@
 """ONNX folders: their searches against those of the package."""
 
+import compileall
 import errno
 import importlib.util
 import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -14,6 +16,7 @@ import pytest
 import keras_attnvariants as kav
 from keras_attnvariants import attention
 from keras_attnvariants.serving import export_onnx
+from keras_attnvariants.serving.formats import onnx_folder
 from keras_attnvariants.serving.precision import with_integers
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
@@ -139,10 +142,15 @@ def test_a_missing_extra_is_named(models, tokenizer, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
-def test_options_of_the_search_are_written(models, tokenizer, tmp_path):
+def test_options_of_the_search_are_written(models, tokenizer, tmp_path, monkeypatch):
+    programs = shutil.copytree(onnx_folder.TEMPLATES, tmp_path / "programs")
+    # As an installation does.
+    compileall.compile_dir(programs, quiet=1)
+    monkeypatch.setattr(onnx_folder, "TEMPLATES", programs)
     exported = export_onnx(
         models["hc-sa"], tokenizer, tmp_path / "model", beam_size=2, length_penalty=0.5
     )
+    assert {path.name for path in exported.iterdir()} == FILES
     settings = json.loads((exported / "model.json").read_text())
     assert settings["beam_size"] == 2 and settings["length_penalty"] == 0.5
 
