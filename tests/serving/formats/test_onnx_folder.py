@@ -62,7 +62,7 @@ def random_rows(count, vocabulary_size):
 def test_translations_of_an_exported_folder(models, tokenizer, texts, tmp_path):
     model, folder = models["hc-sa"], tmp_path / "model"
     translator = exported_translator(model, tokenizer, folder)
-    assert {file.name for file in folder.iterdir()} == FILES
+    assert {file.name for file in folder.iterdir() if file.is_file()} == FILES
     assert len(translator.step.get_inputs()) < len(model.weights)
     sources = [*texts[:6], ""]
     _, expected = translate_here(model, tokenizer, sources)
