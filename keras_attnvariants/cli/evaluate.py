@@ -22,7 +22,6 @@ from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.systems import SystemOptions
-from keras_attnvariants.cli.systems import Translate
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.lines import on_one_line
@@ -92,24 +91,19 @@ def evaluate(
         "samples": samples,
         "groups": first_lines("--groups", groups, len(sources)) if groups else None,
     }
-    found: dict[str, Translate] = {
-        name: partial(BASELINES[name], references=wanted) for name in task.baselines
-    }
-    for path, translate in (found | systems.translators(search, task=task)).items():
-        # There is nothing to be timed, or written, of a baseline.
-        is_system = path not in found
+    translators = systems.translators(search, task=task)
+    place = f"{len(sources)} {task.source}s of {split}"
+    for name in task.baselines:
+        baseline = partial(BASELINES[name], references=wanted)
+        report = kav.evaluation.evaluate(baseline, sources, wanted, **how)
+        show_report(report, f"{name} on {place}", task.source)
+    for path, translate in translators.items():
+        run = with_progress(translate, str(path), task.at_once)
         report = kav.evaluation.evaluate(
-            with_progress(translate, str(path), task.at_once)
-            if is_system
-            else translate,
-            sources,
-            wanted,
-            speed_runs=speed_runs if is_system else 0,
-            **how,
+            run, sources, wanted, speed_runs=speed_runs, **how
         )
-        typer.echo(f"{path} on {len(sources)} {task.source}s of {split}:")
-        show_report(report, task.source)
-        if output is not None and is_system:
+        show_report(report, f"{path} on {place}", task.source)
+        if output is not None:
             text = "".join(f"{on_one_line(x)}\n" for x in report.hypotheses)
             output.write_text(text, "utf-8", newline="\n")
 
@@ -153,8 +147,9 @@ def read_references(path: Path, count: int) -> list[list[str | None]]:
     return [[*texts] for texts in zip_longest(*found)]
 
 
-def show_report(report: "Report", source: str) -> None:
-    """Prints the scores, one a line, and the speed if it was measured."""
+def show_report(report: "Report", title: str, source: str) -> None:
+    """Prints a title, the scores, one a line, and the speed if it was measured."""
+    typer.echo(f"{title}:")
     for score in report.scores:
         bounds = "" if score.interval is None else " [{:.2f}, {:.2f}]"
         typer.echo(
