@@ -14,8 +14,8 @@ from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.results import ComparisonResult
-from keras_attnvariants.experiments.run_records import keep
-from keras_attnvariants.experiments.run_records import restore
+from keras_attnvariants.experiments.run_records import keep_all
+from keras_attnvariants.experiments.run_records import restore_all
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
@@ -108,8 +108,9 @@ class Comparison:
             minutes: after which runs save their states and end. A later call goes on.
             score_only: whether to train nothing, and to score what is there.
             command: command that makes the results, for their origin.
-            records: folder of small files, one a run, which hold all but the weights.
-                Runs with a file there need not be in the folder of the comparison.
+            records: folder of small files, one a run, which hold all but the weights,
+                and of the vocabulary. Runs with a file there need not be in the folder
+                of the comparison.
 
         Raises:
             ValueError: a package is missing, a setting is wrong, or a system does not
@@ -127,16 +128,14 @@ class Comparison:
         check(folder)
         with lock_folder(self.folder):
             remove_leftovers(self.folder.resolve())
-            for run in folder.runs():
-                restore(run)
+            restore_all(folder)
             open_folder(folder)
             failed: dict[str, str] = {}
             if not score_only:
                 deadline = None if minutes is None else time.monotonic() + 60 * minutes
                 failed = do_runs(folder, systems, deadline)
                 failed = failed or do_examinations(folder, systems, deadline)
-            for run in folder.runs():
-                keep(run)
+            keep_all(folder)
             result = summarize(folder, command)
             result_files.write_all(result, self.folder)
         if failed:

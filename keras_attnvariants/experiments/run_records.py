@@ -2,7 +2,8 @@
 
 A record holds the settings, the log, the translations and, with the first seed, the
 analyses of a run, but no weights. With their records, finished runs need not be trained
-again where the folder of the comparison is gone, on another machine say.
+again where the folder of the comparison is gone, on another machine say. The vocabulary
+lies beside the records, since one that is learned elsewhere may differ.
 """
 
 import gzip
@@ -12,8 +13,10 @@ import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
+from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.experiments.comparison_folder import EXAMINATION
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
+from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.settings import current
 from keras_attnvariants.training import DifferentSettingsError
@@ -46,6 +49,32 @@ def shared_files(run: Run) -> Iterator[Path]:
     yield folder / SETTINGS
     if run.seed == run.folder.settings.seeds[0]:
         yield folder / EXAMINATION
+
+
+def keep_all(folder: ComparisonFolder) -> None:
+    """Writes the records of all runs that have ended, and their vocabulary."""
+    for run in folder.runs():
+        keep(run)
+    if folder.records and any(folder.records.glob("*.json.gz")):
+        copy_once(folder.path / TOKENIZER, folder.records / TOKENIZER)
+
+
+def restore_all(folder: ComparisonFolder) -> None:
+    """Writes what the records hold, unless it is there.
+
+    Raises:
+        DamagedFolderError, DifferentSettingsError: as `restore` does.
+    """
+    for run in folder.runs():
+        restore(run)
+    if folder.records:
+        copy_once(folder.records / TOKENIZER, folder.path / TOKENIZER)
+
+
+def copy_once(source: Path, target: Path) -> None:
+    """Copies a file that exists to a place where there is none."""
+    if source.is_file() and not target.exists():
+        replace_file(target, source.read_bytes())
 
 
 def keep(run: Run) -> None:

@@ -26,6 +26,7 @@ from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.page.ranking import cost_values
 from keras_attnvariants.experiments.results import RunResult
 from keras_attnvariants.presets import registry
+from keras_attnvariants.training import run_settings
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
@@ -151,7 +152,8 @@ def test_records_stand_for_runs_that_are_gone(compare, tmp_path, jobs):
     first = compare(options=options, **SHOWN)
     names = sorted(path.name for path in (tmp_path / "records").iterdir())
     assert names == [
-        f"{name}-{seed}.json.gz" for name in ("base", "hc") for seed in "12"
+        *(f"{name}-{seed}.json.gz" for name in ("base", "hc") for seed in "12"),
+        "tokenizer.model",
     ]
     shutil.rmtree(tmp_path / "out")
     jobs.clear()
@@ -168,6 +170,20 @@ def test_records_stand_for_runs_that_are_gone(compare, tmp_path, jobs):
     (tmp_path / "records" / "hc-2.json.gz").unlink()
     assert compare(options=options, **SHOWN).scores == first.scores
     assert jobs == ["hc 2"]
+
+
+def test_runs_go_on_with_the_vocabulary_of_the_records(
+    compare, tmp_path, jobs, monkeypatch
+):
+    options = {"records": tmp_path / "records"}
+    compare(options=options)
+    vocabulary = (tmp_path / "out" / "tokenizer.model").read_bytes()
+    shutil.rmtree(tmp_path / "out")
+    (tmp_path / "records" / "hc-2.json.gz").unlink()
+    monkeypatch.setattr(run_settings, "learn_vocabulary", pytest.fail)
+    compare(options=options)
+    assert (tmp_path / "out" / "tokenizer.model").read_bytes() == vocabulary
+    assert jobs[-1] == "hc 2"
 
 
 def test_a_record_of_other_settings_is_refused(compare, tmp_path):
