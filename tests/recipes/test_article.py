@@ -1,0 +1,61 @@
+"""The tables and figures of a comparison for an article."""
+
+import lzma
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from keras_attnvariants.experiments import ComparisonResult
+from keras_attnvariants.experiments.results import PointResult
+from tests.recipes.conftest import module_of
+
+RESULTS = Path(__file__).parents[2] / "docs" / "comparisons" / "multi30k.json.xz"
+
+
+@pytest.fixture
+def results(tmp_path) -> Path:
+    path = tmp_path / "results.json"
+    path.write_bytes(lzma.decompress(RESULTS.read_bytes()))
+    return path
+
+
+def test_each_paper_has_a_table_and_a_figure(recipe, results, tmp_path):
+    output = tmp_path / "article"
+    recipe("article.py", results, output)
+    papers = {"you2020", "rosendahl2021", "nguyen2018", "cs287", "loem2022"}
+    assert {path.stem for path in output.glob("*.tex")} == papers
+    assert {path.stem for path in output.glob("*.pdf")} == papers
+    assert (output / "cs287.pdf").read_bytes().startswith(b"%PDF")
+
+
+def test_a_table_has_scores_differences_and_those_of_the_paper(
+    recipe, results, tmp_path
+):
+    recipe("article.py", results, tmp_path)
+    text = (tmp_path / "you2020.tex").read_text("utf-8")
+    rows = re.findall(r"^(\S+) & (.*) \\\\$", text, re.MULTILINE)
+    assert [name for name, _ in rows] == ["system", "base", "hc-sa", "sh-x", "hc-all"]
+    hc_all = dict(rows)["hc-all"].split(" & ")
+    assert hc_all[1] == r"$17.71 \pm 1.44$"
+    assert hc_all[2].startswith("$-7.49$ [$")
+    assert hc_all[3:] == ["$< 0.001$", "$-8.9$"]
+    columns = re.search(r"begin\{tabular\}\{(\w+)\}", text)[1]
+    assert len(columns) == len(hc_all) + 1
+    # What a paper has of its development set alone.
+    text = (tmp_path / "loem2022.tex").read_text("utf-8")
+    assert re.search(r"^concatenated-ngram .*& \$-0\.6\$ ", text, re.MULTILINE)
+
+
+def test_the_figure_has_the_points_of_the_training(results):
+    article = module_of("article")
+    result = ComparisonResult.read(results)
+    systems = {"hc-sa": 0.3, "sh-x": -1.8}
+    axes = article.figure(result, systems).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["hc-sa", "sh-x"]
+    bleu = tuple(each for each in result.differences if each.metric == "BLEU")
+    points = tuple(PointResult("test2016", share, (), bleu) for share in (0.5, 1.0))
+    axes = article.figure(replace(result, points=points), systems).axes[0]
+    drawn = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
+    assert drawn["hc-sa"] == drawn["sh-x"] == [50.0, 100.0]
