@@ -1,12 +1,10 @@
 """Files that are whole on disk or as they were before: bytes, JSON, arrays."""
 
-import errno
 import hashlib
 import io
 import json
 import os
 import re
-import stat
 import uuid
 from pathlib import Path
 from typing import IO
@@ -23,14 +21,8 @@ LARGEST_JSON = 1 << 26
 # Names of files that are open, by their descriptors.
 STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
-# Windows has none of these flags; there they ask for nothing.
-_DIRECTORY, _NO_LINK, _AT_ONCE = (
-    getattr(os, name, 0) for name in ("O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK")
-)
-# How a folder is opened unless a link is in its place.
-FOLDER = os.O_RDONLY | _DIRECTORY | _NO_LINK
-# Errors if a link, a pipe or a folder is in the place of what is opened.
-ODD = (errno.ELOOP, errno.EMLINK, errno.ENOTDIR, errno.EISDIR, errno.ENXIO)
+# Windows has no such flag; there it asks for nothing.
+_NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
 class DamagedFolderError(ValueError):
@@ -62,35 +54,13 @@ def open_plain(
         OSError: it cannot be opened.
     """
     path = Path(path)
-    if (
-        not _DIRECTORY and path.is_symlink()
-    ):  # Windows opens nothing relative to a folder
+    depth = len(path.relative_to(below or path.parent).parts)
+    for folder in path.parents[: depth - 1]:
+        if folder.is_symlink():
+            raise odd_file(folder)
+    if path.is_symlink() or (path.exists() and not path.is_file()):
         raise odd_file(path)
-    if not _DIRECTORY:
-        return os.open(path, flags, 0o666)
-    reached = below or path.parent
-    *folders, name = path.relative_to(reached).parts or (path.name,)
-    place = os.open(reached, os.O_RDONLY | _DIRECTORY)
-    try:
-        for folder in folders:
-            reached /= folder
-            inner = os.open(folder, FOLDER, dir_fd=place)
-            os.close(place)
-            place = inner
-        reached /= name
-        # A pipe would wait for its other end.
-        flags |= _NO_LINK | _AT_ONCE
-        descriptor = os.open(name, flags, 0o666, dir_fd=place)
-    except OSError as error:
-        if error.errno in ODD:
-            raise odd_file(reached) from error
-        raise OSError(error.errno, error.strerror, str(path)) from error
-    finally:
-        os.close(place)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return descriptor
-    os.close(descriptor)
-    raise odd_file(path)
+    return os.open(path, flags | _NO_LINK, 0o666)
 
 
 def odd_file(path: Path) -> OddFileError:
@@ -270,7 +240,7 @@ def file_size(path: Path, below: Path | None = None) -> int:
 
 def flush(path: Path) -> None:
     """Make a file's content, or the names in a folder, survive a power cut."""
-    if not _DIRECTORY:  # Windows flushes only files that are open for writing
+    if not hasattr(os, "O_DIRECTORY"):  # Windows flushes what is open for writing
         return
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -18,8 +18,6 @@ from pathlib import Path
 from typing import Any
 from typing import TypeAlias
 
-from keras_attnvariants.utils.files import FOLDER
-from keras_attnvariants.utils.files import ODD
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import NewFile
@@ -194,35 +192,17 @@ def _check_entry(
             )
 
 
-@contextlib.contextmanager
-def opened_folder(path: Path) -> Iterator[int]:
-    """Context with the descriptor of a folder that is not a link.
-
-    Raises:
-        OddFileError: it is a link, or no folder.
-        FileNotFoundError: there is none.
-    """
-    try:
-        descriptor = os.open(path, FOLDER)
-    except OSError as error:
-        raise (odd_file(path) if error.errno in ODD else error) from None
-    try:
-        yield descriptor
-    finally:
-        os.close(descriptor)
-
-
 def names_in(path: Path) -> list[str]:
     """The names in a folder that is not a link, sorted; none without it.
 
     Raises:
         OddFileError: it is a link, or no folder.
     """
-    try:
-        with opened_folder(path) as descriptor:
-            return sorted(os.listdir(descriptor))
-    except FileNotFoundError:
+    if not os.path.lexists(path):
         return []
+    if path.is_symlink() or not path.is_dir():
+        raise odd_file(path)
+    return sorted(os.listdir(path))
 
 
 def remove_leftovers(directory: Path) -> None:
@@ -236,18 +216,17 @@ def remove_leftovers(directory: Path) -> None:
             restore(directory / name.removeprefix(REPLACED))
     for name in names_in(directory):
         if name.startswith(TEMPORARY):
-            with opened_folder(directory) as descriptor:
-                _remove(name, descriptor)
+            _remove(directory / name)
 
 
-def _remove(path: Path | str, dir_fd: int | None = None) -> None:
+def _remove(path: Path) -> None:
     """Remove a file, a link or a folder, and nothing that a link leads to."""
     try:
-        os.unlink(path, dir_fd=dir_fd)
+        path.unlink()
     except FileNotFoundError:
         pass
     except OSError:
-        shutil.rmtree(path, ignore_errors=True, dir_fd=dir_fd)
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def restore(path: Path) -> None:

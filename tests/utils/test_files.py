@@ -1,7 +1,6 @@
 """Files that are whole, and tables."""
 
 import errno
-import importlib.util
 import os
 import stat
 from pathlib import Path
@@ -91,16 +90,6 @@ def test_only_plain_files_are_opened(tmp_path, kind):
     if kind != "folder":
         replace_file(path, b"[]")
         assert read_json(path) == []
-
-
-def test_the_file_is_imported_where_flags_are_missing(monkeypatch):
-    for flag in ("O_DIRECTORY", "O_NOFOLLOW", "O_NONBLOCK"):
-        monkeypatch.delattr(os, flag)
-    spec = importlib.util.spec_from_file_location("files_of_windows", files.__file__)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    assert module.FOLDER == os.O_RDONLY
-    assert files.FOLDER != os.O_RDONLY
 
 
 def test_files_of_objects_or_junk_are_not_read_as_arrays(tmp_path):

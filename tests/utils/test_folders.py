@@ -203,7 +203,7 @@ def test_a_file_that_must_not_be_read_is_not_missing(tmp_path, monkeypatch):
     opened = os.open
 
     def refuse(path, *args, **options):
-        if path == "data.bin":
+        if path == tmp_path / "good/data.bin":
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return opened(path, *args, **options)
 
