@@ -167,35 +167,24 @@ class SystemOptions:
         search: SearchOptions,
         no_repeat_ngram: int | None = None,
         sampling: SamplingOptions | None = None,
-        command: str | None = None,
         task: "tasks.Task | None" = None,
     ) -> dict[str, Translate]:
         """Functions that translate lists of texts, by their model as it was given.
 
         Raises:
-            ValueError: a model cannot be loaded, has no such tag, or is not one of
-                this command or this task.
+            ValueError: a model cannot be loaded, has no such tag, or does not read what
+                this task has.
         """
-
-        def check(reads_text: bool, name: str) -> None:
-            if command is not None:
-                check_command(command, reads_text, name)
-            if task is not None and task.reads_text != reads_text:
-                what = "texts" if reads_text else "recordings"
-                raise ValueError(
-                    f"This model reads {what}, and the task {task.name!r} has "
-                    f"{task.reads}. Received: {name}"
-                )
-
-        if self.model is not None:
+        if self.model is not None and task is not None:
             from keras_attnvariants.data import tasks
 
-            check(tasks.get(self.task).reads_text, self.model)
+            own = tasks.get(model_task(model_folder("--model", self.model)))
+            check_reads(own.reads_text, task, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
             # A server is only asked where the answer matters.
-            if name != self.model and (command is not None or task is not None):
-                check(translator.reads_text, name)
+            if task is not None and name != self.model:
+                check_reads(translator.reads_text, task, name)
             translate: Translate = translator.translate
             if sampling is not None:
                 translate = partial(sampling.translations, translator)
@@ -248,16 +237,15 @@ class SystemOptions:
         )
 
 
-def check_command(command: str, reads_text: bool, system: str) -> None:
-    """Raises `ValueError` if a system is one of another command than this."""
-    from keras_attnvariants.data import tasks
+def check_reads(reads_text: bool, task: "tasks.Task", system: str) -> None:
+    """Raises `ValueError` unless a system reads what a task has: texts or recordings."""
+    from keras_attnvariants.data.tasks import command_for
 
-    if tasks.of_command(command).reads_text != reads_text:
-        use = tasks.command_for(reads_text)
+    if reads_text != task.reads_text:
         what = "texts" if reads_text else "recordings"
         raise ValueError(
-            f"This model reads {what}: use `kav {use}`, not `kav {command}`. "
-            f"Received: {system}"
+            f"This model reads {what}, and the task {task.name!r} has {task.reads}: "
+            f"`kav {command_for(reads_text)}` uses it. Received: {system}"
         )
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
 from pathlib import Path
+from typing import IO
 from typing import NamedTuple
 
 from rich.console import Console
 
-from keras_attnvariants.utils.lines import CountedStream
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
 from keras_attnvariants.utils.progress import clock
@@ -38,8 +38,13 @@ class Source(NamedTuple):
 
     texts: Iterable[str]
     first: int = FIRST_CHUNK
-    stream: CountedStream | None = None
+    stream: IO[bytes] | None = None
     size: int | None = None
+
+    @property
+    def done(self) -> int:
+        """Bytes that were read, if it is known how many there are."""
+        return 0 if self.stream is None or self.size is None else self.stream.tell()
 
 
 @contextmanager
@@ -59,15 +64,13 @@ def sentences(texts: list[str] | None, path: Path | None) -> Iterator[Source]:
         with path.open("rb") as file:
             # A pipe has a name too, such as that of `<(zcat file)` in a shell.
             size = os.fstat(file.fileno()).st_size if file.seekable() else None
-            stream = CountedStream(file)
-            yield Source(text_lines(stream), stream=stream, size=size)
+            yield Source(text_lines(file), stream=file, size=size)
     elif sys.__stdin__ is None:
         raise OSError("Standard input is closed: give sentences or --input.")
     else:
-        stream = CountedStream(sys.stdin.buffer)
         # Who types a sentence waits for its translation.
         first = 1 if sys.stdin.isatty() else FIRST_CHUNK
-        yield Source(text_lines(stream), first, stream)
+        yield Source(text_lines(sys.stdin.buffer), first, sys.stdin.buffer)
 
 
 def chunks(

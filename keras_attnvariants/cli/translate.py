@@ -24,7 +24,6 @@ from keras_attnvariants.cli.texts import LineProgress
 from keras_attnvariants.cli.texts import Source
 from keras_attnvariants.cli.texts import chunks
 from keras_attnvariants.cli.texts import sentences
-from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import is_stream
 
 
@@ -105,9 +104,7 @@ def transcribe(
 
     [bold]Example:[/bold] kav transcribe --model runs/digits question.wav
     """
-    # Options that are not offered are as if they were not given.
-    drawn = SamplingOptions(sample=False, temperature=1.0, top_k=0, top_p=1.0, seed=0)
-    how = search, None, drawn
+    how = search, None, SamplingOptions()
     write_lines("transcribe", recordings, systems, files, *how, imports)
 
 
@@ -157,9 +154,10 @@ def write_lines(
             import_modules(imports)
         from keras_attnvariants.data.tasks import of_command
 
+        task = of_command(command)
         how = search, no_repeat_ngram, drawn
-        [system] = systems.translators(*how, command).values()
-        translate_all(system, rest, writer, of_command(command).at_once)
+        [system] = systems.translators(*how, task).values()
+        translate_all(system, rest, writer, task.at_once)
 
 
 def translate_all(
@@ -176,7 +174,7 @@ def translate_all(
     with LineProgress(source.size) as progress:
         for texts in lists:
             writer.write(texts, system(texts))
-            progress.update(writer.lines, source.stream.done)
+            progress.update(writer.lines, source.done)
 
 
 def origin(systems: SystemOptions, files: FileOptions) -> Settings:
@@ -191,6 +189,4 @@ def origin(systems: SystemOptions, files: FileOptions) -> Settings:
         found["--model with sha256"] = model_digest(folder)
     if systems.saved_model is not None:
         found["--saved-model with sha256"] = model_digest(systems.saved_model)
-    if files.input is not None and files.input.is_file():
-        found["--input with sha256"] = file_entry(files.input.resolve())["sha256"]
     return found

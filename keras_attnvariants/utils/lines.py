@@ -7,21 +7,13 @@ sentences, so that line `i` of a file is line `i` for every other tool, too.
 
 import codecs
 from collections.abc import Iterator
-from typing import BinaryIO
-from typing import Protocol
+from typing import IO
 
 # No sentence is as long. Memory holds one line.
 LONGEST_LINE = 1 << 20
 
 
-class ByteStream(Protocol):
-    """A source of lines, such as a binary file or a pipe."""
-
-    def readline(self, size: int, /) -> bytes:
-        """The bytes up to the next newline, but not more than `size`."""
-
-
-def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+def byte_lines(stream: IO[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """The lines of a binary stream, one by one, without their ends.
 
     A byte order mark of UTF-8 at the start is dropped. Nothing is read ahead of a line.
@@ -45,28 +37,7 @@ def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[byte
         yield text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
 
 
-class CountedStream:
-    """The lines of a stream, and how much of it was read.
-
-    Args:
-        file: the stream, read from where it stands.
-
-    Attributes:
-        done: number of bytes read so far.
-    """
-
-    def __init__(self, file: BinaryIO) -> None:
-        self.done = 0
-        self._file = file
-
-    def readline(self, size: int, /) -> bytes:
-        """The next line."""
-        line = self._file.readline(size)
-        self.done += len(line)
-        return line
-
-
-def text_lines(stream: ByteStream) -> Iterator[str]:
+def text_lines(stream: IO[bytes]) -> Iterator[str]:
     """The lines of a UTF-8 stream; bytes that are not UTF-8 become U+FFFD."""
     for line in byte_lines(stream):
         yield line.decode("utf-8", "replace")

@@ -101,7 +101,7 @@ def test_lines_of_a_file_and_its_size(tmp_path):
         path.write_text(text, newline="")
         with sentences(None, path) as source:
             found = list(source.texts)
-            assert source.stream.done == source.size == path.stat().st_size
+            assert source.done == source.size == path.stat().st_size
         expected = split_lines(text)
         expected[:1] = [line.removeprefix("\ufeff") for line in expected[:1]]
         assert found == expected

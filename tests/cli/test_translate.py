@@ -114,7 +114,7 @@ def test_interrupted_work_is_continued_with_the_same_options(
     model = run_folder / "best"
     check_error(kav(*resume, "--model", model), "--model with sha256", "instead of")
     (tmp_path / "in").write_text("".join([*lines[:-1], "x\n"]))
-    check_error(kav(*resume), "--input with sha256", "instead of")
+    check_error(kav(*resume), "The input is not the same as before")
     (tmp_path / "in").write_text("".join(lines))
     stdout(kav(*resume))
     assert (tmp_path / "out").read_text() == expected
