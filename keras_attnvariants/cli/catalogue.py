@@ -26,7 +26,6 @@ from keras_attnvariants.trained.names import CARD
 from keras_attnvariants.trained.names import MODELS
 from keras_attnvariants.trained.names import find_model
 from keras_attnvariants.trained.names import model_names
-from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.records import grouped
 
@@ -58,10 +57,10 @@ def presets(
         "",
     ),
     min_parameters: float | None = option(
-        "At least that many million parameters.", check=check_positive
+        "At least that many million parameters.", min=0
     ),
     max_parameters: float | None = option(
-        "At most that many million parameters.", check=check_positive
+        "At most that many million parameters.", min=0
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:

@@ -30,11 +30,10 @@ def option(help: str, default: Any = None, *names: str, **more: Any) -> Any:
         help: the text for the user.
         default: the value if it is not given; `...` if it has to be.
         names: names on the command line, if not that of the field with hyphens.
-        more: `check`, a function that raises `ValueError` for a name and a wrong value;
-            `sets`, the name of the argument that gets the value, see `given`; and what
-            `typer.Option` takes, such as `min` and `max`.
+        more: `sets`, the name of the argument that gets the value, see `given`; and
+            what `typer.Option` takes, such as `min` and `max`.
     """
-    more = {"make": typer.Option, "names": names, "check": None, "help": help, **more}
+    more = {"make": typer.Option, "names": names, "help": help, **more}
     if default is ...:
         default = dataclasses.MISSING
     return dataclasses.field(default=default, metadata=more)
@@ -120,10 +119,10 @@ def _parameters(owner: Any, fields: dict[str, Any]) -> Iterator[Parameter]:
     for name, field in fields.items():
         more = {"rich_help_panel": getattr(owner, "PANEL", None), **field.metadata}
         more.pop("sets", None)
-        make, names, check = (more.pop(key) for key in ("make", "names", "check"))
+        make, names = more.pop("make"), more.pop("names")
         if hints[name] is bool and not names:
             names = (flag(name),)  # and none that says no
-        info = make(*names, callback=check and checked(check), **more)
+        info = make(*names, **more)
         missing = field.default is dataclasses.MISSING
         yield Parameter(
             name,
@@ -136,22 +135,6 @@ def _parameters(owner: Any, fields: dict[str, Any]) -> Iterator[Parameter]:
 def flag(name: str) -> str:
     """An option as it stands on the command line."""
     return f"--{name.replace('_', '-')}"
-
-
-def checked(check: Callable[[str, Any], Any]) -> Callable[..., Any]:
-    """The callback of an option whose value has to pass a check, unless it is `None`.
-
-    Args:
-        check: raises `ValueError` for a name and a wrong value.
-    """
-
-    def callback(param: typer.CallbackParam, value: Any) -> Any:
-        try:
-            return value if value is None else check(str(param.name), value)
-        except ValueError as error:
-            raise typer.BadParameter(one_line(str(error))) from error
-
-    return callback
 
 
 @contextmanager

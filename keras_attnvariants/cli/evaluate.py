@@ -23,7 +23,6 @@ from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.systems import SystemOptions
 from keras_attnvariants.cli.texts import with_progress
-from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.lines import on_one_line
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ def compare(
         "Train this system only; may be given several times.", metavar="SYSTEM"
     ),
     minutes: float | None = option(
-        "Stop after so long; the same command goes on later.", check=check_positive
+        "Stop after so long; the same command goes on later.", min=0
     ),
     score_only: bool = option("Train nothing; score what is there.", False),
     records: Path | None = option(

@@ -10,8 +10,6 @@ from typing import Literal
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.trained.names import DEFAULT_MODEL
 from keras_attnvariants.utils.checks import LARGEST_BEAM
-from keras_attnvariants.utils.checks import check_finite
-from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
 
@@ -44,7 +42,6 @@ class SearchOptions:
     beam_size: int | None = BEAM_SIZE
     length_penalty: float | None = option(
         "Exponent of the length normalisation; default: as in the preset.",
-        check=check_finite,
     )
 
 
@@ -74,7 +71,7 @@ class UpdateOptions:
     batch_tokens: int | None = option("Source and target positions of a batch.", min=1)
     learning_rate: float | None = option(
         "Highest rate (1e-3) of a linear rise and an inverse square-root decay.",
-        check=check_positive,
+        min=0,
     )
     warmup_steps: int | None = option("Updates of that rise (1000).", min=1)
     patience: int | None = option(

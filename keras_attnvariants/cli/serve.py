@@ -10,7 +10,6 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import SAVED
 from keras_attnvariants.cli.models import check_place
-from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.machine import check_extra
 
@@ -27,13 +26,11 @@ def serve(
     port: int = option("For HTTP.", 8080, min=1, max=65535),
     grpc_port: int = option("For gRPC.", 8081, min=1, max=65535),
     metrics_port: int = option("For Prometheus.", 8082, min=1, max=65535),
-    max_wait: float = option(
-        "Seconds that a request waits for others.", 0.01, check=check_positive
-    ),
+    max_wait: float = option("Seconds that a request waits for others.", 0.01, min=0),
     timeout: float = option(
         "Seconds for a request to come, and to be answered; then it is an error.",
         30.0,
-        check=check_positive,
+        min=0,
     ),
 ) -> None:
     """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.

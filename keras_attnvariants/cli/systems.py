@@ -238,7 +238,7 @@ class SystemOptions:
 
 
 def check_reads(reads_text: bool, task: "tasks.Task", system: str) -> None:
-    """Raises `ValueError` unless a system reads what a task has: texts or recordings."""
+    """Raises `ValueError` unless a system reads texts, or recordings, as a task has."""
     from keras_attnvariants.data.tasks import command_for
 
     if reads_text != task.reads_text:

@@ -16,8 +16,6 @@ from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
-from keras_attnvariants.utils.checks import check_positive
-from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.files import DamagedFolderError
 
 # Its training is that of models that have no preset, such as imported ones.
@@ -141,30 +139,31 @@ class TrainingOptions(UpdateOptions):
 
     steps: int | None = option("Number of updates.", min=1)
     minutes: float | None = option(
-        "End earlier, when the time is up, over all resumes.", check=check_positive
+        "End earlier, when the time is up, over all resumes.", min=0
     )
     accumulate: int | None = option(
         "Batches whose gradients make an update together (1).", min=1
     )
-    dropout: float | None = option("On embeddings and sub-layers.", check=check_rate)
+    dropout: float | None = option("On embeddings and sub-layers.", min=0, max=1)
     label_smoothing: float | None = option(
-        "Probability taken from the label.", check=check_rate
+        "Probability taken from the label.", min=0, max=1
     )
     clip_norm: float | None = option(
-        "Longest gradient; none by default.", check=check_positive, sets="clipnorm"
+        "Longest gradient; none by default.", min=0, sets="clipnorm"
     )
     ema: float | None = option(
         "Momentum of a moving average of the weights, say 0.999, that validations and "
         "the best model have; none by default.",
-        check=check_rate,
+        min=0,
+        max=1,
     )
     alignment_weight: float | None = option(
-        "Factor of the loss of --alignments.", check=check_positive
+        "Factor of the loss of --alignments.", min=0
     )
     ctc_weight: float | None = option(
         "Factor of a CTC loss of the encoder's outputs, say 0.3, for speech; none by "
         "default.",
-        check=check_positive,
+        min=0,
     )
     average_last: int | None = option(
         "Validated weights to keep, and to average.", min=1
@@ -215,7 +214,7 @@ class DeviceOptions:
         "How many processes there are, each started with this command.", min=2
     )
     wait: float | None = option(
-        "How long to wait for all processes, in seconds (300).", check=check_positive
+        "How long to wait for all processes, in seconds (300).", min=0
     )
 
     def __post_init__(self) -> None:

@@ -27,7 +27,6 @@ from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.checks import check_known
-from keras_attnvariants.utils.checks import check_positive
 
 if TYPE_CHECKING:
     from keras_attnvariants.data import Corpus
@@ -183,9 +182,7 @@ class BudgetOptions:
     PANEL: ClassVar[str] = "Budget of every trial (one of the first three)"
 
     updates: int | None = option("Updates.", min=1)
-    minutes: float | None = option(
-        "Minutes for updates and validations.", check=check_positive
-    )
+    minutes: float | None = option("Minutes for updates and validations.", min=0)
     tokens: int | None = option(
         "Source and target positions of all updates together.", min=1
     )

@@ -20,7 +20,6 @@ from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import one_line
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.utils.checks import check_positive
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -112,22 +111,6 @@ def test_options_that_were_given_by_the_names_of_what_they_set():
         "hidden_dim": 3,
         "depth": 2,
     }
-
-
-def test_a_checked_option_may_be_absent_and_names_itself():
-    seen, app = [], typer.Typer()
-
-    @app.command()
-    @command
-    def main(rate: float | None = option("Rate.", check=check_positive)) -> None:
-        seen.append(rate)
-
-    for arguments in ([], ["--rate", "2"]):
-        assert CliRunner().invoke(app, arguments).exit_code == 0
-    assert seen == [None, 2.0]
-    result = CliRunner().invoke(app, ["--rate", "nan"], env={"COLUMNS": "200"})
-    assert result.exit_code == 2
-    assert "`rate` must be a positive number. Received: nan" in result.output
 
 
 def test_a_group_that_complains_is_one_line(ask, calls):
