@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -104,19 +105,19 @@ class DataOptions:
         """
         import keras_attnvariants as kav
 
-        places: tuple[Any, ...] = (self.data,)
-        read: Callable[..., Iterator[Any]] = kav.analysis.read_contrastive
         split = self.split or "test"
-        if analysis == "alignment-errors":
-            places = (self.data, self.source, self.target, split)
-            read = kav.analysis.read_alignments
-        elif analysis not in CONTRASTIVE:
+        read: Read
+        if analysis in CONTRASTIVE:
+            read = partial(kav.analysis.read_contrastive, self.data)
+        elif analysis == "alignment-errors":
+            languages = str(self.source), str(self.target)
+            read = partial(kav.analysis.read_alignments, self.data, *languages, split)
+        else:
             languages = task.sides(self.source, self.target)
             corpus = kav.data.load_corpus(self.data, *languages, task=task.name)
-            corpus.files(split)
-            return lambda: kav.analysis.read_pairs(corpus, split)
-        next(read(*places), None)
-        return lambda: read(*places)
+            read = partial(kav.analysis.read_pairs, corpus, split)
+        next(read(), None)
+        return read
 
 
 @command

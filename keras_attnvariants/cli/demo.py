@@ -39,11 +39,6 @@ EXAMPLES = (
 )
 # Pixels of a column; where two have no room they are one above the other.
 NARROWEST = 300
-# Fonts that the device has: nothing is loaded from elsewhere.
-FONTS = {
-    "font": ["system-ui", "sans-serif"],
-    "font_mono": ["ui-monospace", "monospace"],
-}
 
 
 @command
@@ -107,14 +102,13 @@ def build_page(
     import gradio as gr
 
     names = list(models)
-    others = [ONE_ONLY, *names]
 
     def show(source: str | None, first: str, second: str) -> tuple[str, str, Any]:
         sources = sources_of(source or "", task)
-        other = ""
-        if second != ONE_ONLY:
-            other = column(second, models[second], sources, task)
-        here = column(first, models[first], sources, task)
+        here, other = (
+            column(name, models[name], sources, task) if name in models else ""
+            for name in (first, second)
+        )
         return here, other, gr.update(visible=bool(other))
 
     title = f"{task.name.capitalize()} models"
@@ -133,11 +127,9 @@ def build_page(
         dropdown = partial(gr.Dropdown, min_width=NARROWEST)
         with gr.Row():
             first = dropdown(names, value=names[0], label="Model", elem_id="first")
+            other = names[1] if len(names) > 1 else ONE_ONLY
             second = dropdown(
-                others,
-                value=others[2] if len(names) > 1 else ONE_ONLY,
-                label="Compare with",
-                elem_id="second",
+                [ONE_ONLY, *names], value=other, label="Compare with", elem_id="second"
             )
         label = task.output.capitalize()
         button = gr.Button(label, variant="primary", elem_id="translate")
@@ -184,7 +176,10 @@ def open_page(page: "gr.Blocks", host: str, port: int, takes_files: bool) -> Non
         app_kwargs={} if takes_files else {"dependencies": [Depends(refuse_files)]},
         max_file_size=LARGEST_RECORDING,
         css=CSS,
-        theme=gr.themes.Default(**FONTS),
+        # Fonts that the device has: nothing is loaded from elsewhere.
+        theme=gr.themes.Default(
+            font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
+        ),
         quiet=True,
     )
 

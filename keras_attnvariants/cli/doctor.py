@@ -110,8 +110,6 @@ def doctor(
     """
     if place is not None and precision:
         raise ValueError("--precision is about the machine: give no folder with it.")
-    if place is not None and not place:
-        raise ValueError("The name of a folder must not be empty.")
     if place is None and (source or target or task):
         raise ValueError(
             "--source, --target and --task are those of a corpus: name one."

@@ -1,13 +1,12 @@
 """`kav evaluate` and `kav compare`: how well models do."""
 
-import json
 import shlex
-from contextlib import suppress
 from functools import partial
 from itertools import islice
 from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Annotated
 from typing import Any
 
 import typer
@@ -130,19 +129,21 @@ def read_references(path: Path, count: int) -> list[list[str | None]]:
     Raises:
         ValueError: a line is no such list, or there are too few lines.
     """
+    from pydantic import Field
+    from pydantic import TypeAdapter
+
+    texts: TypeAdapter[list[str]]
+    texts = TypeAdapter(Annotated[list[str], Field(min_length=1)])
     found: list[list[str]] = []
     lines = first_lines("--references", path, count)
     for number, line in enumerate(lines, start=1):
-        texts: Any = None
-        with suppress(ValueError):
-            texts = json.loads(line)
-        is_list = isinstance(texts, list) and bool(texts)
-        if not is_list or not all(isinstance(text, str) for text in texts):
+        try:
+            found.append(texts.validate_json(line))
+        except ValueError as error:
             raise ValueError(
                 f"Line {number} of --references must be a JSON list of texts. "
                 f"Received: {line[:50]!r} in {path}"
-            )
-        found.append(texts)
+            ) from error
     return [[*texts] for texts in zip_longest(*found)]
 
 

@@ -150,11 +150,7 @@ class PartialFile(LineWriter):
             )
 
     def _start(self, resumes: bool) -> None:
-        size = 0
-        if resumes:
-            size = self._read_note()
-        else:
-            self._remove_note()
+        size = self._read_note() if resumes else 0
         descriptor = self.file.fileno()
         if self.path.exists():
             os.fchmod(descriptor, self.path.stat().st_mode & 0o777)
@@ -167,12 +163,13 @@ class PartialFile(LineWriter):
         """Takes over what is written, and returns how many bytes that is."""
         note = read_record(self.note, Note)
         self.lines, self._expected, before = note.lines, note.read, note.settings
-        names = [*before, *(name for name in self.settings if name not in before)]
+        pairs = {
+            k: (self.settings.get(k), before.get(k)) for k in before | self.settings
+        }
         different = [
-            f"{name} {shown(self.settings.get(name))} instead of "
-            f"{shown(before.get(name))}"
-            for name in names
-            if self.settings.get(name) != before.get(name)
+            f"{name} {shown(now)} instead of {shown(then)}"
+            for name, (now, then) in pairs.items()
+            if now != then
         ]
         if different:
             raise ValueError(

@@ -30,7 +30,7 @@ def serve(
     timeout: float = option(
         "Seconds for a request to come, and to be answered; then it is an error.",
         30.0,
-        min=0,
+        min=0.01,
     ),
 ) -> None:
     """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.

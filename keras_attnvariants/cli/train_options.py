@@ -16,7 +16,6 @@ from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
-from keras_attnvariants.utils.files import DamagedFolderError
 
 # Its training is that of models that have no preset, such as imported ones.
 WITHOUT_PRESET = "kav/base/bible"
@@ -85,7 +84,7 @@ class StartOptions:
                 freeze=self.freeze or (),
                 lora_rank=self.lora,
                 lora_layers=self.lora_layers or (),
-                keep_architecture=preset is None and self.own_preset() is None,
+                keep_architecture=preset is None and not self.own_preset(),
             )
             return {"fine_tuning": fine_tuning}
         if self.tokenizer is not None:
@@ -106,17 +105,11 @@ class StartOptions:
             return None
         return model_task(model_folder("--from", self.from_model))
 
-    def own_preset(self) -> str | None:
-        """The preset of the model, if it has one."""
+    def own_preset(self) -> str:
+        """The preset of the model; empty if it has none."""
         from keras_attnvariants.training.fine_tuning import preset_of
 
-        folder = model_folder("--from", str(self.from_model))
-        try:
-            return preset_of(folder)
-        except DamagedFolderError:
-            raise
-        except ValueError:
-            return None
+        return preset_of(model_folder("--from", str(self.from_model)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,5 +1,6 @@
 """`kav translate` and `kav transcribe`: texts or recordings in, texts out."""
 
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -165,16 +166,13 @@ def translate_all(
 ) -> None:
     """Translates text after text, so many at once, and shows how far it is."""
     largest = 1 if source.first == 1 else at_once
-    lists = chunks(source.texts, source.first, largest, writer.lines)
-    if source.stream is None or writer.file.isatty():
-        # The translations themselves show it.
-        for texts in lists:
+    # On a terminal, and of a few arguments, the translations themselves show it.
+    is_shown = source.stream is not None and not writer.file.isatty()
+    with LineProgress(source.size) if is_shown else nullcontext() as progress:
+        for texts in chunks(source.texts, source.first, largest, writer.lines):
             writer.write(texts, system(texts))
-        return
-    with LineProgress(source.size) as progress:
-        for texts in lists:
-            writer.write(texts, system(texts))
-            progress.update(writer.lines, source.done)
+            if progress is not None:
+                progress.update(writer.lines, source.done)
 
 
 def origin(systems: SystemOptions, files: FileOptions) -> Settings:

@@ -145,7 +145,11 @@ class Subject:
         from keras_attnvariants.training.fine_tuning import preset_of
 
         if self.preset is None and self.from_model is not None:
-            return preset_of(self.from_model)
+            if name := preset_of(self.from_model):
+                return name
+            raise ValueError(
+                f"This model has no preset: give --preset. Received: {self.from_model}"
+            )
         return self.preset or (PRESET if task is None else tasks.get(task).preset)
 
     def task(self, preset_name: str) -> str:

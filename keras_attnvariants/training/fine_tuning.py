@@ -253,14 +253,14 @@ def freeze(model: keras.Model, part: str) -> None:
 
 
 def preset_of(model: str | os.PathLike[str]) -> str:
-    """The name of the preset of a trained model.
+    """The name of the preset of a trained model; empty if it does not say.
 
     Args:
         model: as of `FineTuning`.
 
     Raises:
         FileNotFoundError: there is no such model.
-        ValueError: it does not say which preset it has.
+        ValueError: a file of it is damaged.
     """
     folder = find_model(model, "model")
     if (folder / LOG).is_file():
@@ -271,8 +271,4 @@ def preset_of(model: str | os.PathLike[str]) -> str:
     else:
         card = read_json(folder / CARD) if (folder / CARD).is_file() else {}
         name = card.get("preset", "") if isinstance(card, dict) else ""
-    if not name:
-        raise ValueError(
-            f"`preset` must be given for a model that has none. Received: {model}"
-        )
     return str(name)

@@ -32,7 +32,6 @@ from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
-from keras_attnvariants.utils.locks import wait_for_folder
 
 if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search
@@ -155,7 +154,7 @@ class SharedOracle(Oracle):
         Raises:
             DamagedFolderError: it cannot be read.
         """
-        with wait_for_folder(self.folder):
+        with lock_folder(self.folder, wait=True):
             if (self.folder / STATE).exists():
                 self.set_state(read_json(self.folder / STATE))
             yield

@@ -39,7 +39,7 @@ from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.importing import import_named
-from keras_attnvariants.utils.locks import wait_for_folder
+from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
 
 SETTINGS = "search.json"
@@ -130,7 +130,7 @@ class Search:
         """
         check_integer("workers", workers)
         self.check()
-        with wait_for_folder(self.folder):
+        with lock_folder(self.folder, wait=True):
             self.open()
         if workers == 1:
             self.train_trials()

@@ -67,39 +67,11 @@ def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
     return path
 
 
-def remembered(path: Path, name: str, find: Callable[[Path], Any]) -> Any:
-    """The result of a function for a file, a value that can be written as JSON.
+def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
+    """Size and sha256 of a file, as `file_entry` gives them.
 
     A large file is not read again if its size, its times and its place on the disk are
     those of the time when it was read. What was found then is in the cache.
-
-    Args:
-        path: the file.
-        name: names the result, with all that it depends on besides the content.
-        find: reads the file.
-    """
-    stamp = _stamp(path)
-    if stamp[0] <= LARGEST_READ:
-        return find(path)
-    key = hashlib.sha256(f"{name} {path.resolve()}".encode()).hexdigest()[:24]
-    memory = default_cache() / "remembered" / f"{key}.json"
-    with contextlib.suppress(DamagedFolderError, OSError, TypeError, KeyError):
-        known = read_json(memory)
-        if known["stamp"] == stamp:
-            return known["found"]
-    found = find(path)
-    is_settled = time.time() - path.stat().st_mtime > _TICK
-    if is_settled and _stamp(path) == stamp:
-        record = {"file": str(path), "name": name, "stamp": stamp, "found": found}
-        # Where the cache cannot be written to, that costs time only.
-        with contextlib.suppress(OSError):
-            memory.parent.mkdir(parents=True, exist_ok=True)
-            replace_file(memory, json.dumps(record).encode())
-    return found
-
-
-def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
-    """Size and sha256 of a file, as `file_entry` gives them.
 
     A file of the user may be a link, one of a folder of ours, `below`, may not.
     """
@@ -107,7 +79,24 @@ def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
         if not path.exists():
             raise FileNotFoundError(f"There is no such file. Received: {path}")
         path = path.resolve()
-    return dict(remembered(path, "sha256", lambda path: file_entry(path, below)))
+    stamp = _stamp(path)
+    if stamp[0] <= LARGEST_READ:
+        return file_entry(path, below)
+    key = hashlib.sha256(str(path.resolve()).encode()).hexdigest()[:24]
+    memory = default_cache() / "remembered" / f"{key}.json"
+    with contextlib.suppress(DamagedFolderError, OSError, TypeError, KeyError):
+        known = read_json(memory)
+        if known["stamp"] == stamp:
+            return dict(known["found"])
+    found = file_entry(path, below)
+    is_settled = time.time() - path.stat().st_mtime > _TICK
+    if is_settled and _stamp(path) == stamp:
+        record = {"file": str(path), "stamp": stamp, "found": found}
+        # Where the cache cannot be written to, that costs time only.
+        with contextlib.suppress(OSError):
+            memory.parent.mkdir(parents=True, exist_ok=True)
+            replace_file(memory, json.dumps(record).encode())
+    return found
 
 
 def _stamp(path: Path) -> list[int]:

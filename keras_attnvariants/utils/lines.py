@@ -7,13 +7,20 @@ sentences, so that line `i` of a file is line `i` for every other tool, too.
 
 import codecs
 from collections.abc import Iterator
-from typing import IO
+from typing import Protocol
 
 # No sentence is as long. Memory holds one line.
 LONGEST_LINE = 1 << 20
 
 
-def byte_lines(stream: IO[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes]:
+class ByteStream(Protocol):
+    """A source of lines, such as a binary file or a pipe."""
+
+    def readline(self, size: int, /) -> bytes:
+        """The bytes up to the next newline, but not more than `size`."""
+
+
+def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[bytes]:
     """The lines of a binary stream, one by one, without their ends.
 
     A byte order mark of UTF-8 at the start is dropped. Nothing is read ahead of a line.
@@ -37,7 +44,7 @@ def byte_lines(stream: IO[bytes], longest: int = LONGEST_LINE) -> Iterator[bytes
         yield text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
 
 
-def text_lines(stream: IO[bytes]) -> Iterator[str]:
+def text_lines(stream: ByteStream) -> Iterator[str]:
     """The lines of a UTF-8 stream; bytes that are not UTF-8 become U+FFFD."""
     for line in byte_lines(stream):
         yield line.decode("utf-8", "replace")

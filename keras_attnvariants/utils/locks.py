@@ -24,7 +24,7 @@ class FolderInUseError(OSError):
 
 
 @contextlib.contextmanager
-def lock_folder(folder: Path) -> Iterator[None]:
+def lock_folder(folder: Path, wait: bool = False) -> Iterator[None]:
     """Context that nobody else can enter for this folder, in this process or another.
 
     `lock.json` in the folder tells others who has it, and is removed at the end, and
@@ -32,6 +32,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
 
     Args:
         folder: created if it is not there.
+        wait: whether to wait while another process is at work in it.
 
     Raises:
         FolderInUseError: another process is at work in it.
@@ -39,7 +40,7 @@ def lock_folder(folder: Path) -> Iterator[None]:
     """
     folder = folder.resolve()
     is_new = not folder.exists()
-    descriptor = _acquire(folder)
+    descriptor = _acquire(folder, wait)
     try:
         yield
     finally:
@@ -49,23 +50,6 @@ def lock_folder(folder: Path) -> Iterator[None]:
         if is_new:
             with contextlib.suppress(OSError):
                 folder.rmdir()
-
-
-@contextlib.contextmanager
-def wait_for_folder(folder: Path) -> Iterator[None]:
-    """Context as `lock_folder`, which waits while others are at work in the folder.
-
-    Raises:
-        OSError: the folder cannot be written.
-    """
-    with contextlib.ExitStack() as stack:
-        while True:
-            try:
-                stack.enter_context(lock_folder(folder))
-                break
-            except FolderInUseError:
-                time.sleep(PAUSE)
-        yield
 
 
 def open_locked(path: Path) -> int:
@@ -112,7 +96,7 @@ def _lock(descriptor: int) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def _acquire(folder: Path) -> int:
+def _acquire(folder: Path, wait: bool) -> int:
     """The descriptor of the locked file, in which others read who has it."""
     while True:
         folder.mkdir(parents=True, exist_ok=True)
@@ -121,6 +105,9 @@ def _acquire(folder: Path) -> int:
         except FileNotFoundError:
             continue  # the folder was removed in between
         except BlockingIOError:
+            if wait:
+                time.sleep(PAUSE)
+                continue
             raise FolderInUseError(
                 f"{folder} is in use by {_holder(folder / LOCK)}. Wait until it has "
                 "ended, or choose another folder"

@@ -114,8 +114,18 @@ def check_extra(what: str, extra: str, modules: Iterable[str]) -> None:
 
 
 @contextlib.contextmanager
-def environment(**variables: str) -> Iterator[None]:
-    """Context in which processes start with these variables, unless they are set."""
+def shared_machine(processes: int, threads: int | None = None) -> Iterator[None]:
+    """Context in which processes start that share the cores, and the memory of GPUs.
+
+    Variables of the environment say so; those that are set stay as they are.
+
+    Args:
+        processes: how many run at a time.
+        threads: threads of each; `None` shares the cores equally.
+    """
+    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
+    variables = dict.fromkeys(names, str(threads or max(1, cores() // processes)))
+    variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
     added = {k: v for k, v in variables.items() if k not in os.environ}
     os.environ.update(added)
     try:
@@ -123,24 +133,6 @@ def environment(**variables: str) -> Iterator[None]:
     finally:
         for name in added:
             del os.environ[name]
-
-
-def shared_machine(
-    processes: int, threads: int | None = None
-) -> contextlib.AbstractContextManager[None]:
-    """Context in which processes start that share the cores, and the memory of GPUs.
-
-    Args:
-        processes: how many run at a time.
-        threads: threads of each; `None` shares the cores equally.
-    """
-    number = str(threads or max(1, cores() // processes))
-    return environment(
-        TF_NUM_INTRAOP_THREADS=number,
-        TF_NUM_INTEROP_THREADS=number,
-        OMP_NUM_THREADS=number,
-        TF_FORCE_GPU_ALLOW_GROWTH="true",
-    )
 
 
 def shortest_seconds(

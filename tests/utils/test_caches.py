@@ -1,5 +1,6 @@
 """The cache, its folders, and records of large files."""
 
+import hashlib
 import os
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from keras_attnvariants.data import load_corpus
 from keras_attnvariants.utils import caches
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.caches import default_cache
-from keras_attnvariants.utils.caches import remembered
+from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.folders import new_folder
 from tests.data.toy import toy_pairs
 from tests.data.toy import write_pairs
@@ -48,36 +49,39 @@ def write(path, text, seconds):
 
 
 @pytest.fixture
-def read():
-    """Reads files and counts how often."""
+def read(monkeypatch):
+    """The files that are read."""
+    found, entry_of = [], caches.file_entry
 
-    def find(path):
-        find.count += 1
-        return path.read_text()
+    def entry(path, below=None):
+        found.append(path)
+        return entry_of(path, below)
 
-    find.count = 0
-    return find
+    monkeypatch.setattr(caches, "file_entry", entry)
+    return found
+
+
+def sha256(text):
+    return {"size": len(text), "sha256": hashlib.sha256(text.encode()).hexdigest()}
 
 
 def test_a_large_file_is_read_once(file, read):
     for _ in range(3):
-        assert remembered(file, "text", read) == "abcd"
-    assert read.count == 1
-    assert remembered(file, "other", read) == "abcd"
-    assert read.count == 2
+        assert remembered_entry(file) == sha256("abcd")
+    assert len(read) == 1
 
 
 def test_a_small_file_is_read_each_time(tmp_path, read, cache):
     small = write(tmp_path / "small", "abc", 100)
     for _ in range(2):
-        assert remembered(small, "text", read) == "abc"
-    assert read.count == 2
+        assert remembered_entry(small) == sha256("abc")
+    assert len(read) == 2
     assert not cache.exists()
 
 
 @pytest.mark.parametrize("change", ["content", "place", "time"])
 def test_a_file_that_changed_is_read_again(file, read, change, tmp_path):
-    remembered(file, "text", read)
+    remembered_entry(file)
     if change == "content":
         write(file, "dcba", 100)  # with the same time and size as before
     elif change == "place":
@@ -85,30 +89,30 @@ def test_a_file_that_changed_is_read_again(file, read, change, tmp_path):
     else:
         os.utime(file, (101, 101))
     expected = "abcd" if change == "time" else "dcba"
-    assert remembered(file, "text", read) == expected
-    assert read.count == 2
+    assert remembered_entry(file) == sha256(expected)
+    assert len(read) == 2
 
 
 def test_a_file_that_was_just_written_is_not_remembered(file, read):
     file.write_text("abcd")
     for _ in range(2):
-        remembered(file, "text", read)
-    assert read.count == 2
+        remembered_entry(file)
+    assert len(read) == 2
 
 
 def test_a_damaged_memory_costs_time_only(file, read, cache):
-    remembered(file, "text", read)
+    remembered_entry(file)
     [memory] = (cache / "remembered").iterdir()
     for content in (b"", b"[]", b"{}", b"\xff"):
         memory.write_bytes(content)
-        assert remembered(file, "text", read) == "abcd"
-    assert read.count == 5
+        assert remembered_entry(file) == sha256("abcd")
+    assert len(read) == 5
 
 
 def test_without_a_cache_files_are_read_each_time(file, read, monkeypatch):
     monkeypatch.setenv("KAV_CACHE", str(file / "nowhere"))
-    assert remembered(file, "text", read) == remembered(file, "text", read) == "abcd"
-    assert read.count == 2
+    assert remembered_entry(file) == remembered_entry(file) == sha256("abcd")
+    assert len(read) == 2
 
 
 def test_a_prepared_corpus_is_not_read_again(monkeypatch, tmp_path, cache):

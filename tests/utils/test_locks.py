@@ -16,7 +16,6 @@ from keras_attnvariants.utils.files import OddFileError
 from keras_attnvariants.utils.locks import LOCK
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
-from keras_attnvariants.utils.locks import wait_for_folder
 
 HOLD = """
 import sys, time
@@ -67,7 +66,7 @@ def test_a_folder_is_waited_for(tmp_path):
 
 
 def wait_and_note(folder, left):
-    with wait_for_folder(folder):
+    with lock_folder(folder, wait=True):
         left.set()
 
 

@@ -9,7 +9,6 @@ import pytest
 
 from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.machine import cores
-from keras_attnvariants.utils.machine import environment
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import processor
 from keras_attnvariants.utils.machine import shared_machine
@@ -68,12 +67,13 @@ def test_functions_take_turns_after_a_first_call():
 
 
 def test_variables_hold_for_a_while_unless_they_are_set(monkeypatch):
-    monkeypatch.setenv("SET_BEFORE", "theirs")
-    with environment(SET_BEFORE="ours", NOT_SET_BEFORE="ours"):
-        assert os.environ["SET_BEFORE"] == "theirs"
-        assert os.environ["NOT_SET_BEFORE"] == "ours"
-    assert os.environ["SET_BEFORE"] == "theirs"
-    assert "NOT_SET_BEFORE" not in os.environ
+    monkeypatch.setenv("OMP_NUM_THREADS", "theirs")
+    monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
+    with shared_machine(1):
+        assert os.environ["OMP_NUM_THREADS"] == "theirs"
+        assert os.environ["TF_FORCE_GPU_ALLOW_GROWTH"] == "true"
+    assert os.environ["OMP_NUM_THREADS"] == "theirs"
+    assert "TF_FORCE_GPU_ALLOW_GROWTH" not in os.environ
 
 
 @pytest.mark.parametrize(
