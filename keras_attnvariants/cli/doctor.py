@@ -1,7 +1,6 @@
 """`kav doctor`: examines a place or the environment, and says what to do."""
 
 import platform
-from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import metadata
@@ -19,11 +18,9 @@ from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import TaskName
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.utils.caches import default_cache
-from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import install_command
 from keras_attnvariants.utils.machine import installed
-from keras_attnvariants.utils.machine import processor
-from keras_attnvariants.utils.machine import processor_features
 
 OK, NOTE, DAMAGED = "ok", "note", "damaged"
 # Is built against one release of TensorFlow; there is none for Windows.
@@ -227,12 +224,10 @@ def requirements(extra: str = "") -> list[Requirement]:
 
 
 def _machine() -> Iterator[Finding]:
-    import keras
-    import tensorflow as tf
-
     from keras_attnvariants import backend
 
-    yield Finding(OK, "processor", ", ".join([processor(), *processor_features()]))
+    for name, text in hardware().items():
+        yield Finding(OK, name, text)
     if backend.is_onednn_exact():
         text = "multiplied by oneDNN, in Python and in exports in int8"
         yield Finding(OK, "int8", text)
@@ -244,10 +239,4 @@ def _machine() -> Iterator[Finding]:
     else:
         text = "partial sums of products are rounded too; float32 is more exact"
         yield Finding(NOTE, "bfloat16", text)
-    yield Finding(OK, "backend", f"{keras.backend.backend()} (KERAS_BACKEND)")
-    threads = tf.config.threading.get_intra_op_parallelism_threads() or "as many"
-    text = f"{cores()} cores; TensorFlow's threads: {threads}"
-    yield Finding(OK, "threads", text)
-    kinds = Counter(device.device_type for device in tf.config.list_physical_devices())
-    counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-    yield Finding(OK, "devices", counted)
+    yield Finding(OK, "backend", f"{backend.name()} (KERAS_BACKEND)")

@@ -151,11 +151,7 @@ def show_report(report: "Report", title: str, source: str) -> None:
     """Prints a title, the scores, one a line, and the speed if it was measured."""
     typer.echo(f"{title}:")
     for score in report.scores:
-        bounds = "" if score.interval is None else " [{:.2f}, {:.2f}]"
-        typer.echo(
-            f"  {score.name:7} {score.value:6.2f}"
-            f"{bounds.format(*score.interval or ())}  {score.signature}"
-        )
+        typer.echo(f"  {score.name:7} {score.shown:>6}  {score.signature}")
         if score.name in ("WER", "CER"):
             typer.echo(f"          {score.details}")
     if report.speed is not None:
@@ -172,7 +168,7 @@ def compare(
         "Train this system only; may be given several times.", metavar="SYSTEM"
     ),
     minutes: float | None = option(
-        "Stop after so long; the same command goes on later.", min=0
+        "Stop after so long; the same command goes on later.", min=0.01
     ),
     score_only: bool = option("Train nothing; score what is there.", False),
     records: Path | None = option(

@@ -168,11 +168,6 @@ def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -
         raise ValueError(
             f"--format {format} lacks options that SavedModels have. Received: {listed}"
         )
-    if format == "ctranslate2" and graph.precision not in ("auto", "float32", "int8"):
-        raise ValueError(
-            "--precision with --format ctranslate2 must be float32, the default, or "
-            f"int8. Received: {graph.precision}"
-        )
 
 
 def export_other(
@@ -188,7 +183,7 @@ def export_other(
         options = {name: getattr(graph, name) for name in OPTIONS[format]}
         kav.serving.export_onnx(loaded, tokenizer, output, **options)
     else:
-        quantization = "int8" if graph.precision == "int8" else "float32"
+        quantization = graph.precision.replace("auto", "float32")
         kav.serving.export_ctranslate2(
             loaded, tokenizer, output, quantization=quantization
         )

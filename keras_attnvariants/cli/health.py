@@ -35,11 +35,11 @@ from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import read_weights
 from keras_attnvariants.training.run_settings import CONFIG
 from keras_attnvariants.training.run_settings import STATES
+from keras_attnvariants.training.run_settings import check_tokenizer
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.state import numbered
 from keras_attnvariants.training.state import read_state
-from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.folders import names_in
 
 
@@ -112,9 +112,9 @@ def examine_run(folder: Path) -> Diagnosis:
         return f"of update {steps[-1]:,}"
 
     findings = [examined(CONFIG, read_settings, folder)]
-    if findings[0].state == OK:
-        advice = f"Copy {shlex.quote(str(folder / BEST / TOKENIZER))} there"
-        findings.append(examined(TOKENIZER, check_tokenizer, folder, advice=advice))
+    settings = read_settings(folder) if findings[0].state == OK else {}
+    if settings.get("tokenizer") is not None:
+        findings.append(examined(TOKENIZER, check_tokenizer, folder, settings))
     advice = "Give the folder of a model, best/ or averaged/, instead of the run"
     findings.append(examined(LOG, log, folder / LOG, advice=advice))
     states = TrainingState(folder / STATES).paths()
@@ -143,22 +143,6 @@ def examine_run(folder: Path) -> Diagnosis:
             f"kav train with the same options continues at update {steps[-1]:,}"
         )
     return Diagnosis("a run", [*findings, *models], usable)
-
-
-def check_tokenizer(folder: Path) -> str:
-    """Compares the tokenizer of a run with that of its settings.
-
-    Raises:
-        ValueError: it is missing, or another one.
-    """
-    expected, path = read_settings(folder).get("tokenizer"), folder / TOKENIZER
-    if expected is None:
-        return "none: takes token ids alone"
-    if not os.path.lexists(path):
-        raise ValueError("missing")
-    if (found := file_entry(path)["sha256"]) != expected:
-        raise ValueError(f"not what was written: its sha256 is {found}, not {expected}")
-    return "the subwords of the run"
 
 
 def examine_model(folder: Path) -> Diagnosis:
@@ -201,9 +185,8 @@ def examine_corpus(
     place: str, languages: tuple[str, str], task: str = tasks.DEFAULT
 ) -> Diagnosis:
     """Examines a corpus, which is read as it is for a training."""
-    source, target = languages
     try:
-        corpus = load_corpus(place, source, target, task=task)
+        corpus = load_corpus(place, *languages, task=task)
     except (ValueError, OSError) as error:
         if not os.path.lexists(place):
             raise  # not damaged: an unknown name, or no network
@@ -213,9 +196,4 @@ def examine_corpus(
     findings += [Finding(NOTE, corpus.name, note) for note in corpus.notes]
     if "train" not in corpus.splits:
         findings.append(Finding(NOTE, "train", "no such split: good for scoring alone"))
-    options = ["--data", place]
-    if languages != tasks.get(task).languages:
-        options += ["--source", source, "--target", target]
-    if task != tasks.DEFAULT:
-        options += ["--task", task]
-    return Diagnosis("a corpus", findings, [shlex.join(options)])
+    return Diagnosis("a corpus", findings, [])

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from typing import Literal
 
 from keras_attnvariants.trained import find_model
-from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_tensorflow
@@ -117,18 +116,12 @@ def short_names(models: list[str]) -> dict[str, Path]:
 def model_digest(folder: Path) -> str:
     """Digest of the manifests of a run's models, of a model folder or of a SavedModel.
 
-    Of several versions of a SavedModel it is that of the newest.
+    Of several versions of a SavedModel it is that of all.
     """
-    from keras_attnvariants.serving.folders import versions
-
-    if numbers := versions(folder):
-        folder /= str(numbers[-1])
-    digests = hashlib.sha256()
-    for name in (MANIFEST, f"best/{MANIFEST}", f"averaged/{MANIFEST}"):
-        if (folder / name).is_file():
-            entry = file_entry(folder / name)
-            digests.update(f"{entry['sha256']} {name}\n".encode())
-    return digests.hexdigest()
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob(MANIFEST), *folder.glob(f"*/{MANIFEST}")]):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def load(

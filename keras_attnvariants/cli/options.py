@@ -21,6 +21,12 @@ MODEL_HELP = (
 TaskName = Literal["translation", "summarisation", "speech"]
 REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run")
 MODEL_OR_DEFAULT = option(MODEL_HELP, DEFAULT_MODEL, "--model", "--run")
+FROM_MODEL = option(
+    "Begin with the weights and the vocabulary of a trained model; a search has its "
+    f"sizes too. {MODEL_HELP}",
+    None,
+    "--from",
+)
 BEAM_SIZE = option(
     f"Hypotheses kept per sentence, at most {LARGEST_BEAM}; default: as in the preset.",
     min=1,

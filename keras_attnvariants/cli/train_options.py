@@ -13,7 +13,7 @@ from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.models import model_task
-from keras_attnvariants.cli.options import MODEL_HELP
+from keras_attnvariants.cli.options import FROM_MODEL
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
 
@@ -31,11 +31,7 @@ class StartOptions:
 
     PANEL: ClassVar[str] = "Going on from a trained model, or with a vocabulary"
 
-    from_model: str | None = option(
-        f"Begin with the weights and the vocabulary of a trained model. {MODEL_HELP}",
-        None,
-        "--from",
-    )
+    from_model: str | None = FROM_MODEL
     freeze: list[str] | None = option(
         "Part whose weights stay as they are: embeddings, encoder, decoder, "
         "decoder_0/cross_attention, …. May be repeated."
@@ -132,7 +128,7 @@ class TrainingOptions(UpdateOptions):
 
     steps: int | None = option("Number of updates.", min=1)
     minutes: float | None = option(
-        "End earlier, when the time is up, over all resumes.", min=0
+        "End earlier, when the time is up, over all resumes.", min=0.01
     )
     accumulate: int | None = option(
         "Batches whose gradients make an update together (1).", min=1

@@ -20,8 +20,8 @@ from keras_attnvariants.cli.models import RUN
 from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.models import model_task
+from keras_attnvariants.cli.options import FROM_MODEL
 from keras_attnvariants.cli.options import IMPORTS
-from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
 from keras_attnvariants.cli.options import check_output_folder
@@ -64,12 +64,7 @@ class Subject:
         f"{PRESET}, or that of the model with --from. Not with a baseline, which has "
         "its own."
     )
-    from_model: str | None = option(
-        "Begin all trials with the weights, the vocabulary and the sizes of a trained "
-        f"model. {MODEL_HELP}",
-        None,
-        "--from",
-    )
+    from_model: str | None = FROM_MODEL
 
     def __post_init__(self) -> None:
         run = self.from_locality
@@ -186,7 +181,7 @@ class BudgetOptions:
     PANEL: ClassVar[str] = "Budget of every trial (one of the first three)"
 
     updates: int | None = option("Updates.", min=1)
-    minutes: float | None = option("Minutes for updates and validations.", min=0)
+    minutes: float | None = option("Minutes for updates and validations.", min=0.01)
     tokens: int | None = option(
         "Source and target positions of all updates together.", min=1
     )

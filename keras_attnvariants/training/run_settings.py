@@ -249,18 +249,28 @@ def run_tokenizer(
         return learn_vocabulary(
             corpus, vocabulary_size, may_shrink=may_shrink, **subwords
         )
-    written, found = saved.get("tokenizer"), file_entry(path)["sha256"]
-    if written not in (None, found):
-        raise DamagedFolderError(
-            f"{path} is not what was written: restore it from a copy, such as the one "
-            f"in {run_dir / BEST}. Received: sha256 {found}, not {written}"
-        )
+    check_tokenizer(run_dir, saved)
     tokenizer = Tokenizer(read_file(path))
     old = tokenizer.vocabulary_size
     if old > vocabulary_size or (old < vocabulary_size and not may_shrink):
         difference = Difference("vocabulary_size", old, vocabulary_size)
         raise DifferentSettingsError(run_dir, [difference])
     return tokenizer
+
+
+def check_tokenizer(run_dir: Path, settings: Mapping[str, Any]) -> None:
+    """Raises unless the tokenizer of a run is the one that its settings name, if any.
+
+    Raises:
+        DamagedFolderError: it is another one.
+        FileNotFoundError: there is none.
+    """
+    path, written = run_dir / TOKENIZER, settings.get("tokenizer")
+    if written is not None and (found := file_entry(path)["sha256"]) != written:
+        raise DamagedFolderError(
+            f"{path} is not what was written: restore it from a copy, such as the one "
+            f"in {run_dir / BEST}. Received: sha256 {found}, not {written}"
+        )
 
 
 def prepare_vocabulary(

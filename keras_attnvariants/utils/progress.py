@@ -67,11 +67,6 @@ class Bar:
         self.start, self.stop = self._bar.start, self._bar.stop
         self.refresh = self._bar.refresh
 
-    @property
-    def completed(self) -> float:
-        """The amount of work done."""
-        return self._bar.tasks[0].completed
-
     def describe(self, description: str) -> None:
         """Shows the activity on a terminal."""
         self._bar.update(self._task, description=description)

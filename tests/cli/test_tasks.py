@@ -63,7 +63,7 @@ def test_doctor_names_the_command_of_a_model(kav, other):
 def test_doctor_examines_a_corpus_without_languages(kav, other):
     task, _, data = other
     output = stdout(kav("doctor", data, "--task", task.name))
-    assert "test: " in output and f"--data {data} --task {task.name}\n" in output
+    assert "test: " in output
     check_error(kav("doctor", data, "--task", "translation"), "language code")
     check_error(kav("doctor", "--task", "speech"), "are those of a corpus")
 
