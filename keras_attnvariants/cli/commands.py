@@ -30,8 +30,7 @@ def option(help: str, default: Any = None, *names: str, **more: Any) -> Any:
         help: the text for the user.
         default: the value if it is not given; `...` if it has to be.
         names: names on the command line, if not that of the field with hyphens.
-        more: `sets`, the name of the argument that gets the value, see `given`; and
-            what `typer.Option` takes, such as `min` and `max`.
+        more: what `typer.Option` takes, such as `min` and `max`.
     """
     more = {"make": typer.Option, "names": names, "help": help, **more}
     if default is ...:
@@ -45,17 +44,16 @@ def argument(help: str, default: Any = ..., **more: Any) -> Any:
 
 
 def given(group: Any, *without: str) -> dict[str, Any]:
-    """The options of a group that were given, by the names of what they set.
+    """The options of a group that were given, by the names of its fields.
 
     Args:
         group: the object.
         without: names of fields that are left out.
     """
-    values = {f: getattr(group, f.name) for f in dataclasses.fields(group)}
     return {
-        field.metadata.get("sets", field.name): value
-        for field, value in values.items()
-        if value is not None and field.name not in without
+        name: value
+        for name, value in vars(group).items()
+        if value is not None and name not in without
     }
 
 
@@ -118,7 +116,6 @@ def _parameters(owner: Any, fields: dict[str, Any]) -> Iterator[Parameter]:
     hints = get_type_hints(owner)
     for name, field in fields.items():
         more = {"rich_help_panel": getattr(owner, "PANEL", None), **field.metadata}
-        more.pop("sets", None)
         make, names = more.pop("make"), more.pop("names")
         if hints[name] is bool and not names:
             names = (flag(name),)  # and none that says no

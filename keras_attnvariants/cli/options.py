@@ -58,14 +58,14 @@ class SizeOptions:
     PANEL: ClassVar[str] = "Size (default: the preset's)"
 
     vocabulary_size: int | None = option("Subwords of both languages together.", min=5)
-    layers: int | None = option(
-        "Encoder blocks, and decoder blocks.", min=1, sets="num_layers"
+    num_layers: int | None = option(
+        "Encoder blocks, and decoder blocks.", None, "--layers", min=1
     )
-    width: int | None = option("Of embeddings and layers.", min=1, sets="hidden_dim")
-    feed_forward: int | None = option(
-        "Of feed-forward sub-layers.", min=1, sets="intermediate_dim"
+    hidden_dim: int | None = option("Of embeddings and layers.", None, "--width", min=1)
+    intermediate_dim: int | None = option(
+        "Of feed-forward sub-layers.", None, "--feed-forward", min=1
     )
-    heads: int | None = option("Of every attention layer.", min=1, sets="num_heads")
+    num_heads: int | None = option("Of every attention layer.", None, "--heads", min=1)
 
 
 @dataclass(frozen=True, kw_only=True)

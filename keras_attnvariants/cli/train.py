@@ -2,10 +2,12 @@
 
 import contextlib
 import dataclasses
+import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from typing import get_type_hints
 
 import typer
 
@@ -138,15 +140,10 @@ def named_by_options() -> Iterator[None]:
 
 def option_names() -> dict[str, str]:
     """The options of `kav train` by the names of what they set."""
-    groups = (
-        *(CorporaOptions, RunOptions, StartOptions),
-        *(SizeOptions, SubwordOptions, TrainingOptions),
-    )
+    groups = get_type_hints(inspect.unwrap(train)).values()
     return {
-        field.metadata.get("sets", field.name): next(
-            iter(field.metadata["names"]), flag(field.name)
-        )
-        for group in groups
+        field.name: next(iter(field.metadata["names"]), flag(field.name))
+        for group in filter(dataclasses.is_dataclass, groups)
         for field in dataclasses.fields(group)
     }
 

@@ -114,8 +114,8 @@ class SubwordOptions:
 
     PANEL: ClassVar[str] = SizeOptions.PANEL
 
-    subwords: Literal["unigram", "bpe"] | None = option(
-        "How subwords are learned (unigram).", sets="model_type"
+    model_type: Literal["unigram", "bpe"] | None = option(
+        "How subwords are learned (unigram).", None, "--subwords"
     )
     character_coverage: float | None = option(
         "Share of characters that get a subword (1.0).", min=0.9, max=1.0
@@ -137,8 +137,8 @@ class TrainingOptions(UpdateOptions):
     label_smoothing: float | None = option(
         "Probability taken from the label.", min=0, max=1
     )
-    clip_norm: float | None = option(
-        "Longest gradient; none by default.", min=0, sets="clipnorm"
+    clipnorm: float | None = option(
+        "Longest gradient; none by default.", None, "--clip-norm", min=0
     )
     ema: float | None = option(
         "Momentum of a moving average of the weights, say 0.999, that validations and "

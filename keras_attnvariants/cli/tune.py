@@ -204,10 +204,11 @@ class TrialOptions:
         "rouge1, of speech wer.",
         "loss",
     )
-    trials: int | None = option(
+    max_trials: int | None = option(
         "Number of trials; by default all points of a space of up to 20, else 20.",
+        None,
+        "--trials",
         min=1,
-        sets="max_trials",
     )
     seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1)
     seed: int = option("Of the points that are tried.", 1, min=1, max=2**31)

@@ -89,7 +89,7 @@ def test_options_of_a_group_stand_in_its_panel(kav):
     class Size:
         PANEL: ClassVar[str] = "Size of it"
 
-        width: int | None = option("Width.", sets="hidden_dim")
+        hidden_dim: int | None = option("Width.", None, "--width")
 
     @command
     def build(size: Size) -> None:
@@ -99,18 +99,15 @@ def test_options_of_a_group_stand_in_its_panel(kav):
     assert "─ Size of it ─" in result.stdout and "--width" in result.stdout
 
 
-def test_options_that_were_given_by_the_names_of_what_they_set():
+def test_options_that_were_given_by_name():
     @dataclass(frozen=True, kw_only=True)
     class Size:
-        width: int | None = option("Width.", sets="hidden_dim")
+        width: int | None = option("Width.")
         depth: int | None = option("Depth.")
         rate: float | None = option("Rate.")
 
-    assert given(Size(width=0)) == {"hidden_dim": 0}
-    assert given(Size(width=3, depth=2, rate=0.5), "rate") == {
-        "hidden_dim": 3,
-        "depth": 2,
-    }
+    assert given(Size(width=0)) == {"width": 0}
+    assert given(Size(width=3, depth=2, rate=0.5), "rate") == {"width": 3, "depth": 2}
 
 
 def test_a_group_that_complains_is_one_line(ask, calls):
