@@ -16,11 +16,11 @@ import typer
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
-from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.models import same_task
 from keras_attnvariants.cli.models import short_names
+from keras_attnvariants.cli.models import translator_of
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import MODEL_OR_DEFAULT
 from keras_attnvariants.cli.options import check_output_file
@@ -87,14 +87,13 @@ class DataOptions:
             raise ValueError(
                 f"--analysis {analysis} is not one of models for {task.name}."
             )
-        is_contrastive = analysis in CONTRASTIVE
-        if is_contrastive and (self.source or self.target or self.split):
-            raise ValueError(
-                f"--analysis {analysis} has no --source, --target and --split: its "
-                "files name the languages."
-            )
-        given = self.source is not None and self.target is not None
-        if not is_contrastive and not given and task.languages is None:
+        if analysis in CONTRASTIVE:
+            if self.source or self.target or self.split:
+                raise ValueError(
+                    f"--analysis {analysis} has no --source, --target and --split: its "
+                    "files name the languages."
+                )
+        elif task.languages is None and None in (self.source, self.target):
             raise ValueError(f"--analysis {analysis} needs --source and --target.")
 
     def reader(self, analysis: Analysis, task: "Task") -> Read:
@@ -185,9 +184,7 @@ def tables(
         return
     translate = {}
     for name, system in systems.items():
-        sizes = batch_sizes(kav.models.SearchSettings.of(system[0]).beam_size)
-        translator = kav.Translator(*system, batch_sizes=sizes, xla=False)
-        translate[name] = with_progress(translator.translate, name)
+        translate[name] = with_progress(translator_of(*system).translate, name)
     first = next(iter(systems.values()))
     yield analysis, table_of(*first, translate, read())
 
@@ -226,15 +223,13 @@ def attention(
             raise ValueError(f"A text must not be empty. Received: {text!r}")
     import_modules(imports)
     loaded, tokenizer = load(folder)
-    import keras_attnvariants as kav
     from keras_attnvariants.data.tasks import task_of
     from keras_attnvariants.evaluation.attention_maps import Reading
     from keras_attnvariants.evaluation.attention_maps import save
     from keras_attnvariants.evaluation.attention_pictures import PICTURES
 
     if translation is None:
-        translator = kav.Translator(loaded, tokenizer, xla=False)
-        [translation] = translator.translate([source])
+        [translation] = translator_of(loaded, tokenizer).translate([source])
     reading = Reading(loaded, tokenizer, source, translation)
     save(PICTURES[task_of(loaded).picture](reading, layer), output)
     typer.echo(f"{translation}\n{output}")

@@ -5,6 +5,7 @@ import os
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 from typing import Literal
 
 from keras_attnvariants.trained import find_model
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     import keras
 
     from keras_attnvariants import Tokenizer
+    from keras_attnvariants import Translator
     from keras_attnvariants.data import tasks
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -163,10 +165,17 @@ def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
     return with_policy(model, POLICIES[precision])
 
 
-def batch_sizes(beam_size: int) -> tuple[int, ...]:
-    """Sentences that are translated together: fewer, the wider the beam.
+def translator_of(
+    model: "keras.Model", tokenizer: "Tokenizer", **options: Any
+) -> "Translator":
+    """A translator that searches for fewer texts at once, the wider the beam.
 
-    The memory of a search grows with the number of hypotheses.
+    The memory of a search grows with the number of hypotheses. XLA does not compile it:
+    every shape would take longer than a test set.
     """
-    fitting = (n for n in (8, 32) if n * beam_size <= MAX_HYPOTHESES)
-    return (1, *fitting)
+    import keras_attnvariants as kav
+
+    made = kav.Translator(model, tokenizer, xla=False, **options)
+    fitting = (n for n in made.batch_sizes if n * made.beam_size <= MAX_HYPOTHESES)
+    made.batch_sizes = tuple(fitting) or (1,)
+    return made

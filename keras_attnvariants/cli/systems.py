@@ -13,11 +13,11 @@ from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import SAVED
 from keras_attnvariants.cli.models import Precision
-from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
 from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.models import model_task
+from keras_attnvariants.cli.models import translator_of
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.utils.importing import import_tensorflow
@@ -217,24 +217,14 @@ class SystemOptions:
         self, name: str, search: SearchOptions, no_repeat_ngram: int | None
     ) -> "Translator":
         model, tokenizer = load(model_folder("--model", name), self.precision)
-        import keras_attnvariants as kav
-
         if self.source_tag is not None and self.source_tag not in tokenizer.tags:
             known = ", ".join(map(repr, tokenizer.tags)) or "none"
             raise ValueError(
                 f"--source-tag must be one that the model was trained with: {known}. "
                 f"Received: {self.source_tag!r}"
             )
-        settings = kav.models.SearchSettings.of(model, **given(search))
-        # Without XLA: compiling every shape takes longer than a test set.
-        return kav.Translator(
-            model,
-            tokenizer,
-            batch_sizes=batch_sizes(settings.beam_size),
-            xla=False,
-            no_repeat_ngram=no_repeat_ngram,
-            **given(search),
-        )
+        options = given(search) | {"no_repeat_ngram": no_repeat_ngram}
+        return translator_of(model, tokenizer, **options)
 
 
 def check_reads(reads_text: bool, task: "tasks.Task", system: str) -> None:

@@ -52,7 +52,8 @@ def test_numbered_versions_are_a_saved_model(tmp_path):
     models.check_place("--saved-model", tmp_path / "3", models.SAVED)
 
 
-def test_wide_beams_are_searched_for_fewer_sentences_at_once():
-    assert models.batch_sizes(4) == models.batch_sizes(16) == (1, 8, 32)
-    assert models.batch_sizes(17) == models.batch_sizes(64) == (1, 8)
-    assert models.batch_sizes(65) == models.batch_sizes(1000) == (1,)
+def test_wide_beams_are_searched_for_fewer_sentences_at_once(run_folder):
+    loaded = models.load(run_folder)
+    for beam_size, expected in ((16, (1, 8, 32)), (64, (1, 8)), (1000, (1,))):
+        translator = models.translator_of(*loaded, beam_size=beam_size)
+        assert translator.batch_sizes == expected
