@@ -145,7 +145,7 @@ def write_lines(
     if files.output is not None:
         chosen = vars(search) | vars(sampling) | {"no_repeat_ngram": no_repeat_ngram}
         settings = {flag(name): value for name, value in chosen.items()}
-        settings |= origin(systems, files)
+        settings |= origin(systems)
     with (
         sentences(texts, files.input) as source,
         output_to(files.output, settings, files.resume) as writer,
@@ -175,8 +175,8 @@ def translate_all(
                 progress.update(writer.lines, source.done)
 
 
-def origin(systems: SystemOptions, files: FileOptions) -> Settings:
-    """The system and the sentences by option; files by their digests."""
+def origin(systems: SystemOptions) -> Settings:
+    """The system by option; models by their digests."""
     found: Settings = {
         "--server": systems.shown_server,
         "--source-tag": systems.source_tag,
