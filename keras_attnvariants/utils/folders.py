@@ -166,30 +166,23 @@ def check_folder(
         if name not in manifest:
             raise DamagedFolderError(f"{MANIFEST} must list {name!r}. Received: {path}")
     for name, entry in manifest.items():
-        _check_entry(path, name, entry, entry_of)
-
-
-def _check_entry(
-    path: Path, name: str, expected: dict[str, Any], entry_of: EntryOf
-) -> None:
-    """Compare one file of a folder with its entry in the manifest."""
-    if Path(name).is_absolute() or ".." in Path(name).parts:
-        raise DamagedFolderError(
-            f"{MANIFEST} lists a file outside the folder. Received: {name!r}"
-        )
-    try:
-        # A file that is too large is not read.
-        found = {"size": file_size(path / name, path.parent)}
-        if found["size"] == expected["size"]:
-            found = entry_of(path / name, path.parent)
-    except FileNotFoundError as error:
-        raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
-    for key in ("size", "sha256"):
-        if expected[key] != found[key]:
+        if Path(name).is_absolute() or ".." in Path(name).parts:
             raise DamagedFolderError(
-                f"{name} is not what was written: its {key} differs from that in "
-                f"{MANIFEST}. Received: {path}"
+                f"{MANIFEST} lists a file outside the folder. Received: {name!r}"
             )
+        try:
+            # A file that is too large is not read.
+            found = {"size": file_size(path / name, path.parent)}
+            if found["size"] == entry["size"]:
+                found = entry_of(path / name, path.parent)
+        except FileNotFoundError as error:
+            raise DamagedFolderError(f"{name} is missing. Received: {path}") from error
+        for key in ("size", "sha256"):
+            if entry[key] != found[key]:
+                raise DamagedFolderError(
+                    f"{name} is not what was written: its {key} differs from that in "
+                    f"{MANIFEST}. Received: {path}"
+                )
 
 
 def names_in(path: Path) -> list[str]:

@@ -1,7 +1,6 @@
 """A folder in which one process works at a time."""
 
 import contextlib
-import errno
 import json
 import os
 import socket
@@ -71,14 +70,16 @@ def open_locked(path: Path) -> int:
     while True:
         descriptor = open_plain(path, os.O_RDWR | os.O_CREAT)
         try:
-            _lock(descriptor)
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             os.close(descriptor)
             raise
-        except OSError as error:
+        except (OSError, ImportError) as error:  # Windows has no such module
             print(
-                f"{path} cannot be locked ({error.strerror}): a second process at work "
-                "would not be noticed.",
+                f"{path} cannot be locked ({error}): a second process at work would "
+                "not be noticed.",
                 file=sys.stderr,
             )
         # The process that had the lock may have removed or renamed the file.
@@ -86,14 +87,6 @@ def open_locked(path: Path) -> int:
             if os.path.samestat(os.fstat(descriptor), path.lstat()):
                 return descriptor
         os.close(descriptor)
-
-
-def _lock(descriptor: int) -> None:
-    try:
-        import fcntl
-    except ImportError as error:  # on Windows
-        raise OSError(errno.ENOSYS, "this system has no `flock`") from error
-    fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def _acquire(folder: Path, wait: bool) -> int:
