@@ -256,11 +256,6 @@ class CorporaOptions(ReadingOptions):
 
     def __post_init__(self) -> None:
         count = len(self.data)
-        if count == 1 and (self.data_weight or self.data_temperature):
-            raise ValueError(
-                "--data-weight and --data-temperature need several --data. "
-                f"Received: {self.data[0]} alone"
-            )
         languages = ("source", "target")
         for name in (*languages, "data_weight", "source_tag", "alignments"):
             found = len(getattr(self, name) or ())

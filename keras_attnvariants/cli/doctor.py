@@ -116,9 +116,8 @@ def doctor(
     from keras_attnvariants.data import tasks
 
     of_corpus = tasks.get(task or tasks.DEFAULT)
-    languages = None
-    if task or source or target:
-        languages = of_corpus.sides(source, target)
+    is_corpus = task or source or target
+    languages = of_corpus.sides(source, target) if is_corpus else None
     import_modules(imports)
     from keras_attnvariants.cli.health import examine
 

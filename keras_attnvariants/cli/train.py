@@ -174,10 +174,9 @@ def load_callbacks(factory: str) -> list[Any]:
             f"Received: {factory}"
         ) from error
     callbacks = list(made) if isinstance(made, (list, tuple)) else [made]
-    for callback in callbacks:
-        if not isinstance(callback, keras.callbacks.Callback):
-            raise ValueError(
-                "`--callback` must name a function that returns Keras callbacks. "
-                f"Received: {factory}, which gives {callback!r}"
-            )
+    if not all(isinstance(each, keras.callbacks.Callback) for each in callbacks):
+        raise ValueError(
+            "`--callback` must name a function that returns Keras callbacks. "
+            f"Received: {factory}, which gives {made!r}"
+        )
     return callbacks

@@ -50,14 +50,6 @@ def test_not_as_many_as_corpora(given, phrase):
         CorporaOptions(**options)
 
 
-@pytest.mark.parametrize(
-    "given", [{"data_weight": [2.0]}, {"data_temperature": 5.0}], ids=str
-)
-def test_one_corpus_has_no_weight(given):
-    with pytest.raises(ValueError, match="need several --data. Received: one alone"):
-        CorporaOptions(data=["one"], source=["xx"], target=["yy"], **given)
-
-
 @pytest.mark.parametrize("unique", [False, True])
 def test_repeated_sentences_are_left_out_if_asked(monkeypatch, tmp_path, unique):
     monkeypatch.setenv("KAV_CACHE", str(tmp_path / "cache"))
