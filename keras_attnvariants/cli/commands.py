@@ -178,14 +178,10 @@ class Command(ReadableHelp, TyperCommand):
 class Program(ReadableHelp, TyperGroup):
     """Commands whose usage errors are one line, as their other errors are."""
 
-    def main(self, *args: Any, standalone_mode: bool = True, **extra: Any) -> Any:
-        options = extra | {"standalone_mode": False}
-        run = functools.partial(super().main, *args, **options)
-        if not standalone_mode:
-            return run()
+    def main(self, *args: Any, **extra: Any) -> Any:
         open_closed_streams()
         try:
-            code = run()
+            code = super().main(*args, **extra | {"standalone_mode": False})
         except typer.TyperException as error:
             message = one_line(error.format_message()).replace(CHECKER, "")
             typer.echo(f"Error: {message}", err=True)

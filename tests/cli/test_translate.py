@@ -165,9 +165,10 @@ def test_a_damaged_model(kav, run_folder, tmp_path):
 
 def test_a_server_translates_and_tensorflow_stays_away(tmp_path):
     code = (
-        "import sys\n"
+        "import contextlib, sys\n"
         "from keras_attnvariants.cli import app\n"
-        "app(sys.argv[1:], standalone_mode=False)\n"
+        "with contextlib.suppress(SystemExit):\n"
+        "    app(sys.argv[1:])\n"
         "print({'tensorflow', 'keras'} & set(sys.modules) or 'none')"
     )
     (tmp_path / "in").write_text("be la\n\nno\n")
