@@ -29,9 +29,9 @@ from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import RUN
-from keras_attnvariants.cli.models import batch_sizes
 from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.cli.models import load
+from keras_attnvariants.cli.models import translator_of
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.train import RunOptions
 from keras_attnvariants.cli.train import option_names
@@ -41,8 +41,7 @@ from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.importing import import_tensorflow
 
 if TYPE_CHECKING:
-    import keras
-
+    from keras_attnvariants import Translator
     from keras_attnvariants.data import Corpus
     from keras_attnvariants.presets import Preset
 
@@ -140,7 +139,7 @@ def pack(
             limits=said.limits,
             parameters=model.count_params(),
             bytes=sum(file.stat().st_size for file in packed.iterdir()),
-            search=search_of(model),
+            search=search_of(translator_of(model, tokenizer)),
             data=data,
             training=training,
             **described(preset),
@@ -153,15 +152,12 @@ def pack(
     typer.echo(f"Next: kav translate --model {shlex.quote(str(folder))} 'A sentence.'")
 
 
-def search_of(model: "keras.Model") -> dict[str, float]:
+def search_of(translator: "Translator") -> dict[str, float]:
     """The settings with which `kav translate` searches."""
     from keras_attnvariants.models import SearchSettings
 
-    settings = SearchSettings.of(model)
-    return {
-        **settings.to_dict(),
-        "batch_size": max(batch_sizes(settings.beam_size)),
-    }
+    settings = SearchSettings.of(translator.model)
+    return {**settings.to_dict(), "batch_size": max(translator.batch_sizes)}
 
 
 def described(preset: "Preset") -> dict[str, Any]:
