@@ -156,8 +156,7 @@ def test_the_header_of_a_table_names_the_languages(kav, tmp_path):
     table = tmp_path / "pairs of 2.tsv"
     table.write_text("xx\tyy\n" + "".join(f"{n}\t{n}\n" for n in range(300)))
     languages = ("--source", "xx", "--target", "yy")
-    options = f"--data '{table}' --source xx --target yy"
-    assert options in stdout(kav("doctor", table, *languages))
+    assert "train: 288" in stdout(kav("doctor", table, *languages))
     wrong = ("--source", "xx", "--target", "zz", "--run", tmp_path / "run")
     check_error(kav("train", "--data", table, *wrong), "names the languages xx and yy")
     table.write_text(table.read_text().replace("yy", "xx"))

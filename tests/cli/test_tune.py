@@ -80,7 +80,9 @@ def test_trials_go_on_from_a_model_that_is_there(tune, run_folder):
     check_error(tune(*where, "kav/base/tatoeba"), "`--from`", "kav/base/tatoeba-en-de")
     sizes = tune(*where, run_folder, "--layers", 3)
     check_error(sizes, "--from has the sizes", "{'num_layers': 3}")
-    check_error(tune(*where, run_folder / "best"), "`preset` must be given")
+    check_error(
+        tune(*where, run_folder / "best"), "This model has no preset: give --preset"
+    )
 
 
 def test_a_baseline_must_be_a_run_of_a_preset(tune, tmp_path, run_folder):
