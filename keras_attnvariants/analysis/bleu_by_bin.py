@@ -11,10 +11,8 @@ import numpy as np
 from sacrebleu.metrics.bleu import BLEU
 
 from keras_attnvariants.analysis.heads import sentence_shares
-from keras_attnvariants.analysis.streams import CHUNK
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
-from keras_attnvariants.analysis.streams import chunks
 from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.backend.private import score_of_statistics
@@ -69,8 +67,6 @@ def bleu_by_length(
 ) -> Table:
     """BLEU of systems by the length of the reference (You et al. 2020, Fig. 4).
 
-    Memory holds a dozen numbers per sentence and system, and the texts of one chunk.
-
     Args:
         systems: functions that translate a list of texts, such as
             `Translator(model, tokenizer).translate`, by name; the others are compared
@@ -92,13 +88,11 @@ def bleu_by_length(
     steps = zip(edges, edges[1:], strict=False)
     if not edges or any(first >= second for first, second in steps):
         raise ValueError(f"`edges` must rise. Received: {edges}")
-    scorer = Scorer(systems, samples, seed, tokenize)
-    texts = (side for _, side in scorer.translated(pairs))
-    lengths = [count_words(text) for references in texts for text in references]
-    values = np.array(lengths, "float64")
-    bins = np.searchsorted(np.asarray(edges), values)
-    rows = scorer.rows("words of the reference", values, bins)
-    return Table.of("bleu-by-length", rows, len(values))
+    texts = list(pairs)
+    lengths = np.array([count_words(reference) for _, reference in texts], "float64")
+    bins = {"words of the reference": (lengths, np.searchsorted(edges, lengths))}
+    rows = bin_scores(systems, texts, bins, samples, seed, tokenize)
+    return Table.of("bleu-by-length", rows, len(texts))
 
 
 def bleu_by_off_diagonality(
@@ -115,7 +109,7 @@ def bleu_by_off_diagonality(
 
     Sentences are sorted by the off-diagonality of self-attention in the encoder of
     `model`, then again in its decoder, into bins of equal size. Sentences of equal
-    value stay in the order of the corpus. Memory is as for `bleu_by_length`.
+    value stay in the order of the corpus.
 
     Args:
         model, tokenizer: the base model that the sentences are sorted by.
@@ -130,23 +124,21 @@ def bleu_by_off_diagonality(
             weights.
     """
     check_integer("bins", bins)
-    scorer = Scorer(systems, samples, seed, tokenize)
-    stream, values = Stream(model, ()), []
-    for sources, references in scorer.translated(pairs):
-        stream.examples = encoded(tokenizer, zip(sources, references, strict=True))
-        values.append(self_attention_values(stream, len(sources)))
-    by_place = np.concatenate(values, axis=1)
-    rows: list[BinScore] = []
+    texts = list(pairs)
+    stream = Stream(model, encoded(tokenizer, texts))
+    by_place = self_attention_values(stream, len(texts))
+    by: dict[str, tuple[np.ndarray, np.ndarray]] = {}
     for place, found in zip(PLACES, by_place, strict=True):
         known = np.flatnonzero(~np.isnan(found))
         order = known[np.argsort(found[known], kind="stable")]
         numbers = np.full(len(found), -1)
         numbers[order] = np.arange(len(order)) * bins // max(len(order), 1)
-        rows += scorer.rows(f"off-diagonality, {place}", found, numbers)
-    if not rows:
-        raise ValueError("This model has no self-attention with weights.")
+        by[f"off-diagonality, {place}"] = found, numbers
     skipped = int(np.isnan(by_place).all(0).sum())
-    sentences = by_place.shape[1] - skipped
+    if skipped == len(texts):
+        raise ValueError("This model has no self-attention with weights.")
+    rows = bin_scores(systems, texts, by, samples, seed, tokenize)
+    sentences = len(texts) - skipped
     return Table.of("bleu-by-off-diagonality", rows, sentences, skipped)
 
 
@@ -164,70 +156,54 @@ def self_attention_values(stream: Stream, count: int) -> np.ndarray:
     return values
 
 
-class Scorer:
-    """BLEU of several systems in bins of the sentences that they have translated.
+def bin_scores(
+    systems: Mapping[str, Translate],
+    texts: Sequence[tuple[str, str]],
+    by: Mapping[str, tuple[np.ndarray, np.ndarray]],
+    samples: int,
+    seed: int,
+    tokenize: str,
+) -> Iterator[BinScore]:
+    """A row for each bin that has sentences, and each system.
 
     Args:
-        systems: functions that translate, by name; the first is the baseline.
-        samples, seed, tokenize: see `bleu_by_length`.
+        systems, samples, seed, tokenize: see `bleu_by_length`.
+        texts: sources and references.
+        by: by name of a quantity, its values for the sentences, `[n]`, and the numbers
+            of their bins, int `[n]`; -1 for none.
+
+    Raises:
+        ValueError: see `bleu_by_length`.
     """
-
-    def __init__(
-        self, systems: Mapping[str, Translate], samples: int, seed: int, tokenize: str
-    ) -> None:
-        if not systems:
-            raise ValueError("`systems` must name at least one system. Received: none")
-        check_tokenizer(tokenize)
-        self._systems = systems
-        self._samples = check_integer("samples", samples)
-        self._seed = seed
-        self._metric = BLEU(tokenize=tokenize)
-        self._counts: list[np.ndarray] = []  # [n, systems, 10] each
-
-    def translated(self, pairs: Pairs) -> Iterator[tuple[list[str], list[str]]]:
-        """Sources and references, a chunk at a time, after all systems had them.
-
-        Raises:
-            ValueError: there are none.
-        """
-        for chunk in chunks(pairs, CHUNK):
-            sources, references = map(list, zip(*chunk, strict=True))
-            found = [
-                sentence_statistics(
-                    self._metric, timed(translate, sources)[1], [references]
-                )
-                for translate in self._systems.values()
-            ]
-            self._counts.append(np.stack(found, axis=1))
-            yield sources, references
-        if not self._counts:
-            raise ValueError("There is no sentence to translate.")
-
-    def rows(self, by: str, values: np.ndarray, bins: np.ndarray) -> Iterator[BinScore]:
-        """A row for each bin that has sentences, and each system.
-
-        Args:
-            by: name of the quantity.
-            values: its values for the sentences so far, `[n]`.
-            bins: numbers of their bins, int `[n]`; -1 for none.
-        """
-        counts = np.concatenate(self._counts)
-        score = partial(score_of_statistics, self._metric)
+    if not systems:
+        raise ValueError("`systems` must name at least one system. Received: none")
+    if not texts:
+        raise ValueError("There is no sentence to translate.")
+    check_tokenizer(tokenize)
+    check_integer("samples", samples)
+    metric = BLEU(tokenize=tokenize)
+    score = partial(score_of_statistics, metric)
+    sources, references = map(list, zip(*texts, strict=True))
+    counts = [
+        sentence_statistics(metric, timed(translate, sources)[1], [references])
+        for translate in systems.values()
+    ]
+    for name, (values, bins) in by.items():
         for number in sorted(set(bins[bins >= 0].tolist())):
             chosen = bins == number
             inside = values[chosen].min(), values[chosen].max(), chosen.sum()
-            by_system = counts[chosen].swapaxes(0, 1)
-            whole = [score(found.sum(0)) for found in by_system]
-            drawn = np.transpose(
-                [resampled(score, x, self._samples, self._seed) for x in by_system]
-            )
+            own = [found[chosen] for found in counts]
+            whole = [score(found.sum(0)) for found in own]
+            drawn = np.transpose([resampled(score, x, samples, seed) for x in own])
             limits = percentiles(drawn)
             differences = percentiles(drawn - drawn[:, :1])
-            for index, name in enumerate(self._systems):
+            for index, system in enumerate(systems):
                 change: tuple[Any, ...] = (None, None, None)
                 if index:
                     change = whole[index] - whole[0], *differences[index]
-                yield BinScore(by, *inside, name, whole[index], *limits[index], *change)
+                yield BinScore(
+                    name, *inside, system, whole[index], *limits[index], *change
+                )
 
 
 def percentiles(values: np.ndarray) -> np.ndarray:

@@ -6,6 +6,7 @@ import pytest
 from keras_attnvariants import analysis
 from keras_attnvariants import evaluation
 from keras_attnvariants.analysis import bleu_by_bin
+from keras_attnvariants.analysis import streams
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import encoded
 from tests.analysis.fakes import KnownWeights
@@ -76,7 +77,7 @@ def test_a_length_at_an_edge_is_in_the_lower_bin():
 
 def test_bins_of_off_diagonality_are_of_equal_size(monkeypatch):
     """Each sentence has as many off-diagonal tokens as its letters after the second."""
-    monkeypatch.setattr(bleu_by_bin, "CHUNK", 2)
+    monkeypatch.setattr(streams, "CHUNK", 2)
     model = KnownWeights(encoder_0={"self": looks(*[0] * 9)})
     sources = ["a b c d e f g h", "a b", "a b c d", "a", "a b c d e f", "a b c"]
     pairs = [(source, "six seven four three") for source in sources]
