@@ -1,12 +1,11 @@
 """Contrastive pairs from files: folders of text, and the JSON of LingEval97."""
 
-import json
 import os
 from collections.abc import Iterator
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.data.text_files import open_bytes
@@ -29,8 +28,22 @@ class ContrastivePair(NamedTuple):
     distance: int | None = None
 
 
-# Types of the values of a pair.
-KINDS = (str, str, str, str, int | None)
+@dataclass
+class Mistake:
+    """A wrong translation in the JSON of LingEval97."""
+
+    type: str
+    contrastive: str
+    distance: int | None = None
+
+
+@dataclass
+class Entry:
+    """A sentence there; what else it has does not matter."""
+
+    source: str
+    reference: str
+    errors: list[Mistake]
 
 
 def read_contrastive(path: os.PathLike[str] | str) -> Iterator[ContrastivePair]:
@@ -100,40 +113,28 @@ def equal_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
 
 
 def read_lingeval(path: Path) -> Iterator[ContrastivePair]:
-    """The pairs of a JSON file, one for each error."""
-    for number, entry in enumerate(json_entries(path), start=1):
-        try:
-            texts = entry["source"], entry["reference"]
-            for error in entry["errors"]:
-                wrong = error["contrastive"], error["type"], error.get("distance")
-                pair = ContrastivePair(*texts, *wrong)
-                if not all(map(isinstance, pair, KINDS)):
-                    raise TypeError(f"{wrong} has another type")
-                yield pair
-        except (KeyError, TypeError, AttributeError) as problem:
-            raise ValueError(
-                "An entry must have `source`, `reference` and `errors`, each with "
-                f"`type` and `contrastive`: {problem}. Received: entry {number} of "
-                f"{path}"
-            ) from problem
-
-
-def json_entries(path: Path) -> list[Any]:
-    """The elements of the list in a JSON file.
+    """The pairs of a JSON file, one for each error.
 
     Raises:
-        ValueError: it is not a list, or it is cut short.
+        ValueError: it is not as `read_contrastive` describes it, or it is cut short.
     """
+    # Late: few need it.
+    from pydantic import TypeAdapter
+    from pydantic import ValidationError
+
     with open_bytes(path) as file:
         text = file.read().decode("utf-8-sig", "replace")
     try:
-        entries = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+        entries = TypeAdapter(list[Entry]).validate_json(text)
+    except ValidationError as error:
+        [first, *_] = error.errors()
+        where = " > ".join(map(str, first["loc"])) or "all"
         raise ValueError(
-            f"The JSON is damaged or cut short ({error}). Received: {path}"
+            "Contrastive pairs must be a folder, or a JSON list of objects with "
+            "`source`, `reference` and `errors`, each with `type` and `contrastive`. "
+            f"{first['msg']}. Received: {where} of {path}"
         ) from error
-    if not isinstance(entries, list):
-        raise ValueError(
-            f"Contrastive pairs must be a folder, or a list in JSON. Received: {path}"
-        )
-    return entries
+    for entry in entries:
+        texts = entry.source, entry.reference
+        for wrong in entry.errors:
+            yield ContrastivePair(*texts, wrong.contrastive, wrong.type, wrong.distance)

@@ -73,15 +73,15 @@ def test_missing_files(tmp_path):
 @pytest.mark.parametrize(
     ("text", "phrase"),
     [
-        ("", "damaged or cut short"),
-        ("{}", "a list in JSON"),
-        ("[", "cut short"),
-        ('[{"source": "a"', "cut short"),
-        ("[" * 100_000, "cut short"),
-        ("[1]", "entry 1"),
-        ('[{"source": "a"}]', "'reference'.*entry 1"),
-        ('[{"source": 1, "reference": "b", "errors": [{}]}]', "entry 1"),
-        (json.dumps(ENTRIES).replace("1}", '"far"}'), "'far'.*entry 1"),
+        ("", "EOF .* of .*pairs.json"),
+        ("{}", "a valid array"),
+        ("[", "EOF while parsing a list"),
+        ('[{"source": "a"', "EOF while parsing an object"),
+        ("[" * 100_000, "recursion limit"),
+        ("[1]", "an object. Received: 0 of"),
+        ('[{"source": "a"}]', "required. Received: 0 > reference of"),
+        ('[{"source": 1, "reference": "b", "errors": [{}]}]', "string.*0 > source"),
+        (json.dumps(ENTRIES).replace("1}", '"far"}'), "0 > errors > 0 > distance"),
     ],
 )
 def test_damaged_json(text, phrase, tmp_path):
