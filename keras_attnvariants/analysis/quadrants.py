@@ -18,6 +18,9 @@ from keras_attnvariants.analysis.streams import layer_sums
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.evaluation import attention_maps
+from keras_attnvariants.evaluation.attention_maps import LayerWeights
+from keras_attnvariants.evaluation.attention_maps import Reading
+from keras_attnvariants.evaluation.attention_maps import layer_weights
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.records import grouped
 
@@ -74,10 +77,10 @@ def activation_shares(
     orders: dict[tuple[str, int], list[tuple[int, int]]] = {}
 
     def measure(layer: Attended) -> np.ndarray | None:
-        if not has_quadrants(layer):
+        if not has_quadrants(layer.raw):
             return None
-        orders[layer.place, layer.depth] = quadrant_orders(layer)
-        split = quadrants(layer)
+        orders[layer.place, layer.depth] = quadrant_orders(layer.raw)
+        split = quadrants(layer.raw)
         strong = by_quadrant(split >= threshold)
         return np.stack([by_quadrant(split), strong, winners(split)])
 
@@ -150,9 +153,7 @@ def quadrant_maps(
     """The weights of all quadrants on a sentence (Nguyen and Joty 2018, Fig. 4 to 6).
 
     Args:
-        model: with phrase attention.
-        tokenizer: its tokenizer, with `pieces`.
-        source, target: the sentence and its translation.
+        model, tokenizer, source, target: see `Reading`; the model has phrase attention.
         layers: numbers of the layers, from 1; `None` for all. The paper shows 3 and 6.
 
     Returns:
@@ -162,28 +163,28 @@ def quadrant_maps(
         ValueError: the sentence does not fit the model, or no such layer has phrase
             attention.
     """
-    [batch] = Stream(model, encoded(tokenizer, [(source, target)]))
-    [example] = batch.examples
-    pieces = {"source": tokenizer.pieces, "target": tokenizer.target.pieces}
-    words = {
-        "source": [pieces["source"][i] for i in example.source_ids],
-        "target": [pieces["target"][i] for i in (model.bos_id, *example.target_ids)],
-    }
+    maps = maps_of(Reading(model, tokenizer, source, target), layers)
+    if not maps.rows:
+        raise ValueError(NO_PHRASES)
+    return maps
+
+
+def maps_of(reading: Reading, layers: Sequence[int] | None = None) -> QuadrantMaps:
+    """The weights of all quadrants of some layers, by default of all."""
     rows = [
         cell
-        for layer in batch.layers
+        for layer in layer_weights(reading.model, reading.scores)
         if has_quadrants(layer) and (layers is None or layer.depth in layers)
-        for cell in cells(layer, words)
+        for cell in cells(layer, reading)
     ]
-    if not rows:
-        raise ValueError(NO_PHRASES)
     return QuadrantMaps.of("heat-maps", rows, 1)
 
 
-def cells(layer: Attended, words: dict[str, list[str]]) -> Iterator[QuadrantWeight]:
+def cells(layer: LayerWeights, reading: Reading) -> Iterator[QuadrantWeight]:
     """The cells of the heat maps of a layer on one sentence."""
-    queries = words["source" if layer.place == "encoder" else "target"]
-    keys = words["target" if layer.place == "decoder" else "source"]
+    source, target = reading.axes["encoder"][0], reading.axes["decoder"][0]
+    queries = source if layer.place == "encoder" else target
+    keys = target if layer.place == "decoder" else source
     mean = quadrants(layer)[0].mean(0)  # [T, M, N, S]
     blocks = mean.reshape(len(mean), -1, mean.shape[-1]).swapaxes(0, 1)
     for (query, key), weights in zip(quadrant_orders(layer), blocks, strict=True):
@@ -201,20 +202,20 @@ def cells(layer: Attended, words: dict[str, list[str]]) -> Iterator[QuadrantWeig
             )
 
 
-def gram(words: list[str], last: int, order: int) -> str:
+def gram(words: Sequence[str], last: int, order: int) -> str:
     """The n-gram that ends at a position."""
     return " ".join(words[max(last + 1 - order, 0) : last + 1])
 
 
-def has_quadrants(layer: Attended) -> bool:
+def has_quadrants(layer: LayerWeights) -> bool:
     """Whether all heads of a layer attend to the same orders, more than one."""
-    attention = layer.raw.layer
+    attention = layer.layer
     return isinstance(attention, PhraseAttention) and attention.score_blocks > 1
 
 
-def quadrants(layer: Attended) -> np.ndarray:
+def quadrants(layer: LayerWeights) -> np.ndarray:
     """The weights of phrase attention `[B, H, T, M, N, S]`."""
-    return ops.convert_to_numpy(layer.raw.layer.split_scores(layer.raw.weights))
+    return ops.convert_to_numpy(layer.layer.split_scores(layer.weights))
 
 
 def winners(scores: np.ndarray) -> np.ndarray:
@@ -235,8 +236,8 @@ def by_quadrant(scores: np.ndarray) -> np.ndarray:
     return scores.sum((0, 1, 2, 5), dtype="float64")
 
 
-def quadrant_orders(layer: Attended) -> list[tuple[int, int]]:
+def quadrant_orders(layer: LayerWeights) -> list[tuple[int, int]]:
     """Orders of query and key of each quadrant, in the order of `[M, N]`."""
-    structure = layer.raw.layer.structure
-    [group, *_] = structure.groups(layer.raw.layer.num_heads)
+    structure = layer.layer.structure
+    [group, *_] = structure.groups(layer.layer.num_heads)
     return list(product(structure.query_orders, group.orders))

@@ -14,8 +14,8 @@ from keras_attnvariants import analysis
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis import COMPARISONS
 from keras_attnvariants.analysis import Table
+from keras_attnvariants.analysis.quadrants import maps_of
 from keras_attnvariants.evaluation.attention_maps import Reading
-from keras_attnvariants.evaluation.attention_maps import label
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import measure_speed
 from keras_attnvariants.experiments.comparison_folder import EXAMINATION
@@ -245,12 +245,9 @@ class Examined:
             queries, keys = map(tuple, reading.axes[layer.place])
             heads = np.round(layer.weights, DECIMALS).tolist()
             yield AttentionLayer(*where, layer.place, layer.depth, queries, keys, heads)
-        try:
-            maps = analysis.quadrant_maps(self.model, self.tokenizer, source, target)
-        except ValueError:
-            return  # no phrases
+        maps = maps_of(reading)
         for (place, depth, query, key), rows, columns, weights in maps.matrices():
-            queries, keys = (tuple(map(readable, texts)) for texts in (rows, columns))
+            queries, keys = tuple(rows), tuple(columns)
             heads = np.round([weights], DECIMALS).tolist()
             yield AttentionLayer(
                 *where, place, depth, queries, keys, heads, query, key, True
@@ -267,8 +264,3 @@ def spread(total: int, count: int) -> list[int]:
     """So many numbers below `total`, evenly, from the first."""
     count = min(total, count)
     return [i * total // count for i in range(count)]
-
-
-def readable(text: str) -> str:
-    """A gram of pieces for people to read."""
-    return " ".join(label(piece) for piece in text.split(" "))

@@ -113,7 +113,10 @@ class Pieces(Words):
 
     @property
     def pieces(self):
-        return ["<pad>", "<unk>", "<s>", "</s>", *self.ids]
+        return ["<pad>", "<unk>", "<s>", "</s>", *(f"▁{word}" for word in self.ids)]
+
+    def split(self, texts):
+        return [[f"▁{word}" for word in text.split()] for text in texts]
 
 
 def test_heat_maps(tmp_path):
