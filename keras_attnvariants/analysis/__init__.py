@@ -37,11 +37,9 @@ from keras_attnvariants.analysis.heads import weight_by_distance as weight_by_di
 from keras_attnvariants.analysis.quadrants import QuadrantMaps as QuadrantMaps
 from keras_attnvariants.analysis.quadrants import activation_shares as activation_shares
 from keras_attnvariants.analysis.quadrants import quadrant_maps as quadrant_maps
-from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import read_pairs as read_pairs
 from keras_attnvariants.analysis.tables import TEXTS
 from keras_attnvariants.analysis.tables import Table as Table
-from keras_attnvariants.evaluation.report import Translate
 
 
 class Analysis(NamedTuple):
@@ -71,17 +69,6 @@ def maps_of_first(model: Any, tokenizer: Any, pairs: Iterator[Any]) -> QuadrantM
     return quadrant_maps(model, tokenizer, source, target)
 
 
-def by_length(
-    model: Any,
-    tokenizer: Any,
-    systems: Mapping[str, Translate],
-    pairs: Pairs,
-    **options: Any,
-) -> Table:
-    """BLEU by the length of the reference, which needs no model."""
-    return bleu_by_length(systems, pairs, **options)
-
-
 FUNCTIONS: dict[str, Callable[..., Table]] = {
     "locality": locality,
     "distance": weight_by_distance,
@@ -92,7 +79,10 @@ FUNCTIONS: dict[str, Callable[..., Table]] = {
     "alignment-errors": alignment_errors,
     "contrastive": contrastive_accuracy,
     "agreement": agreement_by_distance,
-    "bleu-by-length": by_length,
+    # It needs no model.
+    "bleu-by-length": lambda model, tokenizer, *rest, **options: bleu_by_length(
+        *rest, **options
+    ),
     "bleu-by-off-diagonality": bleu_by_off_diagonality,
 }
 ANALYSES = {name: Analysis(f, **TEXTS[name]) for name, f in FUNCTIONS.items()}

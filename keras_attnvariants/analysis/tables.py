@@ -40,8 +40,7 @@ class Table(JupyterMixin):
     Attributes:
         title: title of the table.
         rows: the rows, in order; named tuples of one kind.
-        sentences: number of sentences, or pairs of them, that were analysed; 0 for a
-            table that is not of sentences.
+        sentences: number of sources with their targets that were analysed.
         skipped: number of those that were not: empty, or too long for the model.
         drawings: ways to draw the rows; the first one is taken that finds values.
     """
@@ -119,8 +118,8 @@ class Table(JupyterMixin):
     ) -> Iterator[rich.table.Table]:
         """The table; one that is too wide in parts, one after another."""
         skipped = f", {self.skipped:,} skipped" if self.skipped else ""
-        of_sentences = f" ({self.sentences:,} sentences{skipped})"
-        title = f"{self.title}{of_sentences if self.sentences else ''}"
+        pairs = f"{self.sentences:,} pair{'s' if self.sentences != 1 else ''}"
+        title = f"{self.title} ({pairs}{skipped})"
         for columns in self._parts(options.max_width):
             # As wide as its title, which would be broken otherwise.
             width = min(len(title), options.max_width)
@@ -138,20 +137,17 @@ class Table(JupyterMixin):
     def _parts(self, width: int) -> list[dict[str, Sequence[Any]]]:
         """Columns that fit side by side; texts and whole numbers are in every part."""
         columns = dict(zip(self.columns, zip(*self.rows, strict=True), strict=True))
+        wide = {n: max(map(len, [n, *map(readable, columns[n])])) + 2 for n in columns}
         values = [
             n for n in columns if not all(isinstance(c, str | int) for c in columns[n])
         ]
-        names = columns.keys() - {*values}
-        parts = [names]
-        for value in values:
-            part = parts[-1] | {value}
-            cells = ([name, *map(readable, columns[name])] for name in part)
-            is_wide = sum(max(map(len, c)) + 2 for c in cells) > width
-            if is_wide and parts[-1] != names:
-                parts.append(names | {value})
-            else:
-                parts[-1] = part
-        return [{n: columns[n] for n in columns if n in part} for part in parts]
+        room = width - sum(wide[name] for name in columns.keys() - {*values})
+        most = max(1, room // max((wide[name] for name in values), default=1))
+        parts = [
+            {*values} - {*values[first : first + most]}
+            for first in range(0, max(len(values), 1), most)
+        ]
+        return [{n: columns[n] for n in columns if n not in rest} for rest in parts]
 
     def __str__(self) -> str:
         return as_text(self, WIDTH)

@@ -33,7 +33,7 @@ def test_a_file_has_all_rows(tmp_path):
 
 def test_the_text_says_what_was_analysed():
     lines = str(analysis.entropy(MODEL, Words(), PAIRS)).split("\n")
-    assert "Entropy of heads (1 sentences, 1 skipped)" in lines[0]
+    assert "Entropy of heads (1 pair, 1 skipped)" in lines[0]
     assert lines[1].split() == [*"place layer head entropy relative tokens".split()]
     assert lines[2].split() == ["encoder", "1", "1", "0.000", "0.000", "2"]
 

@@ -34,7 +34,7 @@ def analyse(kav, run_folder, tmp_path):
 
 def test_heads(analyse, corpus_folder):
     output, rows = analyse("locality", corpus_folder, *CORPUS, "--sentences", 7)
-    assert "tokens (7 sentences)" in output
+    assert "tokens (7 pairs)" in output
     assert [row["place"] for row in rows] == [
         place for place in ("encoder", "decoder", "cross") for _ in "12"
     ]
