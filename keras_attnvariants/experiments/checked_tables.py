@@ -13,12 +13,13 @@ from typing import Any
 
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known
-from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 
 # A file to begin with.
 TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
+# A name that can be that of a folder.
+NAME = re.compile(rf"(?!{TEMPORARY})[^\W_][^/\\]{{,59}}")
 # Takes the name of a key and its value; returns the value, or raises a `ValueError`.
 Check = Callable[[str, Any], Any]
 
@@ -118,23 +119,21 @@ def check_names(where: str, names: Sequence[str]) -> None:
     """
     if not names:
         raise ValueError(f"`{where}` must have at least one table or entry.")
-    seen: dict[str, str] = {}
-    for name in names:
-        is_wrong = re.search(r"^[.-]|[/\\]", name) or not name.isprintable()
-        if is_wrong or not name.strip() or name.startswith(TEMPORARY) or len(name) > 60:
+    # On some file systems, large and small letters are the same.
+    folders = [path_name(name).casefold() for name in names]
+    for name, folder in zip(names, folders, strict=True):
+        if not (NAME.fullmatch(name) and name.isprintable()):
             raise ValueError(
                 f"`{where}` must have names of at most 60 characters, without slashes "
                 "and control characters, that begin with a letter or digit: folders "
                 f"are called after them. Received: {name!r}"
             )
-        # On some file systems, large and small letters are the same.
-        folder = path_name(name).casefold()
-        if folder in seen:
+        same = [n for n, f in zip(names, folders, strict=True) if f == folder]
+        if len(same) > 1:
             raise ValueError(
                 f"`{where}` must have names that differ as names of folders. "
-                f"Received: {seen[folder]!r} and {name!r}"
+                f"Received: {' and '.join(map(repr, same))}"
             )
-        seen[folder] = name
 
 
 def text(name: str, value: Any) -> str:
@@ -154,13 +153,6 @@ def table(name: str, value: Any) -> dict[str, Any]:
 def count(name: str, value: Any) -> int:
     """A number of things, which may be none."""
     return check_integer(name, value, minimum=0)
-
-
-def confidence(name: str, value: Any) -> float:
-    """A number between 0 and 1."""
-    if 0 < check_positive(name, value) < 1:
-        return float(value)
-    raise ValueError(f"`{name}` must be between 0 and 1. Received: {value!r}")
 
 
 def one_of(known: Collection[str]) -> Check:

@@ -4,6 +4,7 @@ import json
 import os
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,10 +48,11 @@ from keras_attnvariants.utils.metrics import make_metric
 FILE = "comparison.toml"
 
 
+@dataclass(frozen=True)
 class Comparison:
     """A comparison that can be started, continued and scored.
 
-    Args:
+    Attributes:
         settings: what is compared.
         folder: everything is written there.
 
@@ -63,11 +65,8 @@ class Comparison:
     ```
     """
 
-    def __init__(
-        self, settings: ComparisonSettings, folder: str | os.PathLike[str]
-    ) -> None:
-        self.settings = settings
-        self.folder = Path(folder)
+    settings: ComparisonSettings
+    folder: str | os.PathLike[str]
 
     @classmethod
     def from_file(
@@ -120,14 +119,14 @@ class Comparison:
             IncompleteError: a run failed; the results of the others are written.
         """
         check_extra("A comparison", "compare", result_files.NEEDED)
-        s = self.settings
+        s, path = self.settings, Path(self.folder)
         systems = [s.system(name) for name in only] if only else s.systems
         kept = None if records is None else Path(records).resolve()
-        folder = ComparisonFolder(s, self.folder, kept)
+        folder = ComparisonFolder(s, path, kept)
         folder.import_modules()
         check(folder)
-        with lock_folder(self.folder):
-            remove_leftovers(self.folder.resolve())
+        with lock_folder(path):
+            remove_leftovers(path.resolve())
             restore_all(folder)
             open_folder(folder)
             failed: dict[str, str] = {}
@@ -137,7 +136,7 @@ class Comparison:
                 failed = failed or do_examinations(folder, systems, deadline)
             keep_all(folder)
             result = summarize(folder, command)
-            result_files.write_all(result, self.folder)
+            result_files.write_all(result, path)
         if failed:
             raise IncompleteError(failed)
         return result
@@ -255,13 +254,12 @@ def check_test_set(folder: ComparisonFolder, test: TestSettings) -> None:
         ValueError: says what is wrong with which test set.
     """
     try:
-        sources, references = folder.pairs(test)
+        sides = folder.pairs(test)
     except ValueError as error:
         raise ValueError(f"Test set {test.name!r}: {error}") from error
-    if not any(text.strip() for text in sources):
-        raise ValueError(f"Test set {test.name!r} is empty.")
-    if not any(text.strip() for text in references):
-        raise ValueError(f"Test set {test.name!r} has no references.")
+    for name, texts in zip(("sources", "references"), sides, strict=True):
+        if not any(map(str.strip, texts)):
+            raise ValueError(f"Test set {test.name!r} has no {name}.")
 
 
 def has_begun(runs: Path) -> bool:

@@ -18,7 +18,6 @@ from keras_attnvariants.data import tasks
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.experiments.checked_tables import check_keys
 from keras_attnvariants.experiments.checked_tables import check_names
-from keras_attnvariants.experiments.checked_tables import confidence
 from keras_attnvariants.experiments.checked_tables import count
 from keras_attnvariants.experiments.checked_tables import each
 from keras_attnvariants.experiments.checked_tables import key
@@ -35,6 +34,7 @@ from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.metrics import NAMES
@@ -159,7 +159,7 @@ class ScoreSettings:
     metrics: tuple[str, ...] = key(each(one_of(NAMES)), ())
     tokenize: str = key(tokenizer, "13a")
     samples: int = key(check_integer, 1000)
-    confidence: float = key(confidence, 0.95)
+    confidence: float = key(check_rate, 0.95)
     examples: int = key(count, 8)
     points: int = key(count, 0)
 
@@ -258,11 +258,11 @@ def read_settings(path: Path) -> ComparisonSettings:
     """
     data = path.read_bytes()
     try:
-        try:
-            content = data.decode()
-            values = tomllib.loads(content)
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ValueError(f"It is not a TOML file: {error}") from error
+        content = data.decode()
+        values = tomllib.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is not a TOML file: {error}") from error
+    try:
         return parse(content, values)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from error
@@ -279,8 +279,7 @@ def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
     check_names("systems", names)
     check_known("`baseline`", top.baseline, names)
     tests = [test.name for test in top.test_sets]
-    check_names("test_sets", tests)
-    check_names("test_sets", [*tests, *(["shown"] if top.shown else [])])
+    check_names("test_sets", tests and tests + ["shown"] * bool(top.shown))
     systems = tuple(
         replace(
             system,

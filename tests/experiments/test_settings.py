@@ -97,7 +97,11 @@ WRONG = {
     "training": ("batch_tokens", "batch_token", "Did you mean 'batch_tokens'"),
     "metric": ("samples = 20", 'metrics = ["bleau"]', "Did you mean 'bleu'"),
     "tokenizer": ("samples = 20", 'tokenize = "14a"', "'13a'"),
-    "confidence": ("samples = 20", "confidence = 95", "must be between 0 and 1"),
+    "confidence": (
+        "samples = 20",
+        "confidence = 95",
+        "`scores.confidence` must be at least 0 and below 1",
+    ),
     "precision": ('"float32"', '"float31"', "Did you mean 'float32'"),
     "at once": ("at_once = 2", "at_once = 0", "`run.at_once` must be a positive"),
     "analysis": ('"locality"', '"localty"', "Did you mean 'locality'"),
