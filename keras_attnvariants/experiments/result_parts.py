@@ -37,7 +37,7 @@ COSTS = {
     "tokens_per_second": Measure("training speed", "tokens/s", more_is_better=True),
     "memory_mib": Measure("peak memory", "MiB"),
     "sentences_per_second": Measure(
-        "decoding speed", "sentences/s", digits=1, more_is_better=True
+        "decoding speed", "sources/s", digits=1, more_is_better=True
     ),
 }
 

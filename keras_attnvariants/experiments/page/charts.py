@@ -28,6 +28,7 @@ from keras_attnvariants.experiments.page.ranking import Ranking
 from keras_attnvariants.experiments.page.ranking import cost_values
 from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.utils.records import grouped
 
 SPECS = Environment(
@@ -174,19 +175,22 @@ def quality_against_cost(rank: Ranking, cost: str) -> Panel | None:
     return Panel(title, "overview", points, *axes, is_log=is_log)
 
 
+def difference(x: Any, found: Difference, where: str = "", color: str = "") -> Point:
+    """A difference with its interval."""
+    low, high, over = found.interval
+    label = (
+        f"{found.system}{where}: {signed(found.difference)} {found.metric}, interval "
+        f"over {over} {signed(low)} to {signed(high)}"
+    )
+    return Point(x, found.difference, found.system, label, low, high, color=color)
+
+
 def differences(rank: Ranking) -> Panel | None:
     """The difference of each system to the baseline, with its interval."""
-    points = []
-    for name, found in rank.differences.items():
-        low, high, over = found.interval
-        label = (
-            f"{name}: {signed(found.difference)} {rank.metric}, interval over {over} "
-            f"{signed(low)} to {signed(high)}"
-        )
-        color, _ = VERDICTS[rank.verdict(name)]
-        points.append(
-            Point(name, found.difference, name, label, low, high, color=color)
-        )
+    points = [
+        difference(name, found, color=VERDICTS[rank.verdict(name)][0])
+        for name, found in rank.differences.items()
+    ]
     title = f"{rank.metric} minus that of {rank.result.baseline}"
     return Panel(title, "bars", points, title, zero=True) if points else None
 
@@ -227,20 +231,14 @@ def curve(
 
 def points(result: ComparisonResult) -> Iterator[Panel]:
     """The difference of each system to the baseline over the budget."""
-    metric = result.metrics[0]
     for test, rows in grouped(result.points, "test_set").items():
-        drawn = []
-        for row in rows:
-            for found in row.differences:
-                low, high, over = found.interval
-                label = (
-                    f"{found.system} at {row.share:.0%}: {signed(found.difference)} "
-                    f"{metric}, over {over} {signed(low)} to {signed(high)}"
-                )
-                place = 100 * row.share, found.difference
-                drawn.append(Point(*place, found.system, label, low, high))
+        drawn = [
+            difference(100 * row.share, found, f" at {row.share:.0%}")
+            for row in rows
+            for found in row.differences
+        ]
         if drawn:
-            title = f"{metric} on {test} minus that of {result.baseline}"
+            title = f"{result.metrics[0]} on {test} minus that of {result.baseline}"
             yield Panel(title, "lines", drawn, "% of the budget", zero=True)
 
 

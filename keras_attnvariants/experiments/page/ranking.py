@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import ge
 
 from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.evaluation.significance import LEVEL
@@ -91,12 +92,18 @@ class Ranking:
         shown = {name: fixed(score.mean) for name, score in self.scores.items()}
         return [name for name in shown if shown[name] == next(iter(shown.values()))]
 
-    def verdict(self, system: str) -> str:
-        """`"better"`, `"worse"` or `"alike"` by the deciding test, or `"baseline"`."""
-        if system not in self.differences:
+    def verdict(self, system: str, test: str = "") -> str:
+        """`"better"`, `"worse"` or `"alike"` by a test, or `"baseline"`.
+
+        Args:
+            system: name of the system.
+            test: one of `TESTS`; by default the one that decides.
+        """
+        if (found := self.differences.get(system)) is None:
             return "baseline"
-        found = self.significant(self.decides).items()
-        return next((word for word, names in found if system in names), "alike")
+        if self.p_values(test or self.decides).get(system, 1.0) >= LEVEL:
+            return "alike"
+        return "better" if self.sign * found.difference > 0 else "worse"
 
     @property
     def decides(self) -> str:
@@ -118,12 +125,12 @@ class Ranking:
 
     def significant(self, test: str) -> dict[str, list[str]]:
         """The systems that differ from the baseline by a test: better, and worse."""
-        groups: dict[str, list[str]] = {"better": [], "worse": []}
-        for name, value in self.p_values(test).items():
-            if value < LEVEL:
-                is_better = self.sign * self.differences[name].difference > 0
-                groups["better" if is_better else "worse"].append(name)
-        return groups
+        return {
+            word: [
+                name for name in self.differences if self.verdict(name, test) == word
+            ]
+            for word in ("better", "worse")
+        }
 
     def tested(self, system: str) -> dict[bool, list[str]]:
         """The tests by which a system differs significantly, and those by which not."""
@@ -144,10 +151,13 @@ class Ranking:
             for name, value in cost_values(self.result).get(cost, {}).items()
             if name in self.scores
         }
-        front: list[str] = []
-        # From the cheapest on, each on the front is better than all before.
-        for name in sorted(points, key=points.__getitem__, reverse=True):
-            last = points[front[-1]] if front else None
-            if last is None or points[name][1] > last[1] or points[name] == last:
-                front.append(name)
-        return front
+        return [
+            name
+            for name in sorted(points, key=points.__getitem__, reverse=True)
+            if not any(beats(other, points[name]) for other in points.values())
+        ]
+
+
+def beats(point: tuple[float, ...], other: tuple[float, ...]) -> bool:
+    """Whether a point is as good as another in all respects and better in one."""
+    return point != other and all(map(ge, point, other))
