@@ -40,7 +40,8 @@ class Table(JupyterMixin):
     Attributes:
         title: title of the table.
         rows: the rows, in order; named tuples of one kind.
-        sentences: number of sources with their targets that were analysed.
+        sentences: number of sources with their targets that were analysed; 0 for a
+            table that is not of them.
         skipped: number of those that were not: empty, or too long for the model.
         drawings: ways to draw the rows; the first one is taken that finds values.
     """
@@ -119,7 +120,7 @@ class Table(JupyterMixin):
         """The table; one that is too wide in parts, one after another."""
         skipped = f", {self.skipped:,} skipped" if self.skipped else ""
         pairs = f"{self.sentences:,} pair{'s' if self.sentences != 1 else ''}"
-        title = f"{self.title} ({pairs}{skipped})"
+        title = f"{self.title}{f' ({pairs}{skipped})' if self.sentences else ''}"
         for columns in self._parts(options.max_width):
             # As wide as its title, which would be broken otherwise.
             width = min(len(title), options.max_width)

@@ -332,7 +332,7 @@ CALLS = {
         (f"{ANALYSE} --analysis contrastive", "<category>.src"),
         (f"{LOCALITY} --analysis contrastive", "has no --source"),
         (f"{ANALYSE} --analysis agreement --split test", "and --split"),
-        (f"{ANALYSE} --analysis agreement --data FILE", "The JSON is damaged"),
+        (f"{ANALYSE} --analysis agreement --data FILE", "or a JSON list of objects"),
         (f"{ANALYSE} --analysis agreement --data HERE/nowhere", "no such file"),
     ],
     "corpora": [

@@ -67,7 +67,7 @@ def test_the_table(tmp_path):
     found = judge(result(tmp_path, record("learned", 4.0), record("local", 4.02)))
     assert len(found) == 2
     assert "Hybrids and baseline by val_loss, after 10 updates each" in str(found)
-    assert "0.005" in str(found) and "sentences" not in str(found)
+    assert "0.005" in str(found) and "pairs" not in str(found)
     found.to_csv(tmp_path / "hybrids.csv")
     rows = list(csv.DictReader((tmp_path / "hybrids.csv").read_text().splitlines()))
     assert rows[0]["hybrid"] == "local" and rows[0]["low"] == ""
