@@ -2,13 +2,13 @@
 
 import json
 import shutil
-import tarfile
 from pathlib import Path
 
 import pytest
 
 import keras_attnvariants as kav
 from keras_attnvariants.training.progress import read_log
+from tests.fixtures.archives import extract
 from tests.fixtures.make_formats import SOURCES
 from tests.fixtures.make_formats import log_probs
 from tests.fixtures.make_formats import train
@@ -21,8 +21,7 @@ ARCHIVES = sorted((Path(__file__).parent / "fixtures").glob("formats_of_*.tar.xz
 @pytest.fixture(scope="module", params=ARCHIVES, ids=lambda path: path.name)
 def saved(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    with tarfile.open(request.param) as archive:
-        archive.extractall(folder, filter="data")
+    extract(request.param, folder)
     return folder
 
 

@@ -10,12 +10,15 @@ import os
 import zlib
 from collections.abc import Iterable
 from collections.abc import Iterator
+from contextlib import ExitStack
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 from typing import Any
 
 from keras_attnvariants.utils.caches import remembered_entry
 from keras_attnvariants.utils.lines import byte_lines
+from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.lines import text_lines
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -52,6 +55,23 @@ def read_text_lines(path: os.PathLike[str]) -> Iterator[str]:
     """Yields lines as text; bytes that are not UTF-8 become U+FFFD."""
     with open_bytes(path) as file:
         yield from text_lines(file)
+
+
+def write_splits(into: Path, lines: Iterable[tuple[str, str, str]]) -> None:
+    """Adds lines to the files `<split>.<language>` of a folder.
+
+    Args:
+        into: the folder.
+        lines: split, language and text of each. A text with line ends becomes one line.
+    """
+    files: dict[str, IO[str]] = {}
+    with ExitStack() as stack:
+        for split, language, text in lines:
+            name = f"{split}.{language}"
+            if name not in files:
+                opened = (into / name).open("a", encoding="utf-8", newline="\n")
+                files[name] = stack.enter_context(opened)
+            files[name].write(on_one_line(text) + "\n")
 
 
 def fingerprint(files: Iterable[Path], *settings: Any) -> str:

@@ -5,7 +5,6 @@ The archive holds, for each model class, a model folder with inputs and logits, 
 with sizes, which the test adds, when attention layers had no regularizers.
 """
 
-import tarfile
 from pathlib import Path
 
 import h5py
@@ -16,6 +15,7 @@ import pytest
 import keras_attnvariants as kav
 import keras_attnvariants.attention  # noqa: F401, registers the layers
 from tests.attention.conformance import forward
+from tests.fixtures.archives import extract
 from tests.serving.tools import sign
 
 ARCHIVE = Path(__file__).parents[1] / "fixtures" / "saved_by_0_1_0.tar.xz"
@@ -30,8 +30,7 @@ MODELS = (
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory):
     folder = tmp_path_factory.mktemp("saved")
-    with tarfile.open(ARCHIVE) as archive:
-        archive.extractall(folder, filter="data")
+    extract(ARCHIVE, folder)
     for name in MODELS:
         sign(folder / "v0_1" / name)
     return folder / "v0_1"

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +22,7 @@ from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.sources.download import download_file
 from keras_attnvariants.data.splits import SPLITS
 from keras_attnvariants.data.text_files import held_out_split
+from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.checks import did_you_mean
 from keras_attnvariants.utils.folders import FolderWriter
@@ -202,17 +202,14 @@ def _write_splits(
 ) -> None:
     """Adds the lines of members to splits; sets that an archive lacks are left out."""
     for split, member in splits.items():
-        for side, archive in zip(words, archives, strict=True):
-            lines = member_lines(archive, member.format_map(side))
-            path = into / f"{split}.{side['language']}"
-            try:
-                with path.open("a", encoding="utf-8", newline="\n") as file:
-                    file.writelines(f"{line}\n" for line in lines)
-            except NoMemberError:
-                if split in SPLITS:
-                    raise
-                path.unlink()
-                break
+        try:
+            for side, archive in zip(words, archives, strict=True):
+                lines = member_lines(archive, member.format_map(side))
+                language = side["language"]
+                write_splits(into, ((split, language, line) for line in lines))
+        except NoMemberError:
+            if split in SPLITS:
+                raise
 
 
 def write_held_out(
@@ -221,18 +218,12 @@ def write_held_out(
     pairs: Iterable[tuple[str, Sequence[str]]],
 ) -> None:
     """Writes pairs of texts into the split that the hash of their key gives."""
-    with ExitStack() as stack:
-        files = {
-            (split, language): stack.enter_context(
-                open(into / f"{split}.{language}", "w", encoding="utf-8", newline="\n")
-            )
-            for split in SPLITS
-            for language in languages
-        }
-        for key, texts in pairs:
-            split = held_out_split(key)
-            for language, text in zip(languages, texts, strict=True):
-                files[split, language].write(text + "\n")
+    lines = (
+        (held_out_split(key), language, text)
+        for key, texts in pairs
+        for language, text in zip(languages, texts, strict=True)
+    )
+    write_splits(into, lines)
 
 
 def _register_table() -> None:

@@ -67,31 +67,38 @@ def open_member(archive: Path, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]
         FetchError: If the archive is broken, or packed in a way that cannot be read or
             so tightly that it cannot be text.
     """
-    with told_archive(archive), ExitStack() as stack:
+    with told_archive(archive):
         if not name:
             with gzip.open(archive) as file:
                 yield file
             return
-        sizes, opened = _members(archive, stack)
-        found = [m for m in sizes if m == name or m.endswith(f"/{name}")]
-        if not found:
-            raise NoMemberError(f"{archive} has no file {name}.")
-        check_size(archive, name, sizes[found[0]])
-        yield stack.enter_context(opened(found[0]))
+        for _, stream in members_of(archive, lambda m: f"/{m}".endswith(f"/{name}")):
+            yield stream
+            return
+    raise NoMemberError(f"{archive} has no file {name}.")
 
 
-def _members(
-    archive: Path, stack: ExitStack
-) -> tuple[dict[str, int], Callable[[str], Any]]:
-    """The sizes of all files in an archive, which are never exceeded, and an opener."""
-    if zipfile.is_zipfile(archive):
-        packed = stack.enter_context(zipfile.ZipFile(archive))
-        sizes = {info.filename: info.file_size for info in packed.infolist()}
-        return sizes, packed.open
-    tar = stack.enter_context(tarfile.open(archive))
-    files = {member.name: member for member in tar if member.isfile()}
-    sizes = {name: member.size for name, member in files.items()}
-    return sizes, lambda name: tar.extractfile(files[name])
+def members_of(
+    archive: Path, is_wanted: Callable[[str], bool]
+) -> Iterator[tuple[str, Any]]:
+    """Names and streams of some files in a zip or tar archive, in its order.
+
+    Raises:
+        FetchError: one is packed so tightly that it cannot be text.
+    """
+    with ExitStack() as stack:
+        if zipfile.is_zipfile(archive):
+            packed = stack.enter_context(zipfile.ZipFile(archive))
+            for info in packed.infolist():
+                if is_wanted(info.filename):
+                    check_size(archive, info.filename, info.file_size)
+                    yield info.filename, packed.open(info)
+            return
+        tar = stack.enter_context(tarfile.open(archive))
+        for member in tar:
+            if member.isfile() and is_wanted(member.name):
+                check_size(archive, member.name, member.size)
+                yield member.name, tar.extractfile(member)
 
 
 def check_size(archive: Path, name: str, size: int) -> None:

@@ -8,15 +8,16 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.sources.download import told
+from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.folders import FolderWriter
-from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.machine import check_extra
 
 PREFIX = "hf:"
@@ -78,37 +79,31 @@ def fetch(spec: str, languages: tuple[str, str], cache: Path) -> tuple[Path, str
                 address, config, revision=commit, streaming=True
             )
             for split, rows in splits.items():
-                write_split(into.path, f"{spec}, split {split}", split, rows, languages)
+                lines = lines_of(f"{spec}, split {split}", split, rows, languages)
+                write_splits(into.path, lines)
 
     return cached_folder(folder, write), f"{name}@{commit}"
 
 
-def write_split(
-    folder: Path,
+def lines_of(
     what: str,
     split: str,
     rows: Iterable[Mapping[str, Any]],
     languages: tuple[str, str],
-) -> None:
-    """Writes the rows of a split as two files, `<split>.<language>`.
+) -> Iterator[tuple[str, str, str]]:
+    """Split, language and text of each side of the rows; `""` for one without a text.
 
     Raises:
-        FetchError: a row has no text in one of the languages.
+        FetchError: a row lacks one of the languages.
     """
-    paths = [folder / f"{split}.{language}" for language in languages]
-    with (
-        paths[0].open("w", encoding="utf-8", newline="\n") as first,
-        paths[1].open("w", encoding="utf-8", newline="\n") as second,
-    ):
-        for row in rows:
-            texts = row.get(_TRANSLATION, row)
-            texts = texts if isinstance(texts, Mapping) else row
-            if not {*languages} <= {*texts}:
-                raise FetchError(
-                    f"{what} must have the languages {' and '.join(languages)}, as "
-                    f"columns or in a column {_TRANSLATION!r}. "
-                    f"Received: {', '.join(map(str, texts))}"
-                )
-            for file, language in zip((first, second), languages, strict=True):
-                # Neither a text nor what stands for none may shift the lines.
-                file.write(on_one_line(str(texts[language] or "")) + "\n")
+    for row in rows:
+        texts = row.get(_TRANSLATION, row)
+        texts = texts if isinstance(texts, Mapping) else row
+        if not {*languages} <= {*texts}:
+            raise FetchError(
+                f"{what} must have the languages {' and '.join(languages)}, as "
+                f"columns or in a column {_TRANSLATION!r}. "
+                f"Received: {', '.join(map(str, texts))}"
+            )
+        for language in languages:
+            yield split, language, str(texts[language] or "")

@@ -19,7 +19,6 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import IO
@@ -32,7 +31,7 @@ from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.tasks import Conversion
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import read_text_lines
-from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.data.text_files import write_splits
 
 # Split, path and text of each recording.
 Recordings = Iterable[tuple[str, Path, str]]
@@ -139,30 +138,29 @@ def write(
     for file in files:
         if file.name.endswith(TARS):
             _unpack(file, into / _UNPACKED)
-    opened: dict[Path, IO[str]] = {}
-    with ExitStack() as stack:
-        for split, place, text in read(files):
-            for side, line in (("audio", str(place)), ("text", text)):
-                path = into / f"{split}.{side}"
-                if path not in opened:
-                    new = path.open("w", encoding="utf-8", newline="\n")
-                    opened[path] = stack.enter_context(new)
-                opened[path].write(on_one_line(line) + "\n")
+    lines = (
+        (split, side, line)
+        for split, place, text in read(files)
+        for side, line in (("audio", str(place)), ("text", text))
+    )
+    write_splits(into, lines)
 
 
 def _unpack(archive: Path, into: Path) -> None:
-    """Unpacks the files of an archive, all or none, and nothing outside of a folder."""
+    """Unpacks the files of an archive into a folder, and nothing outside of it."""
+    size = 0
     with told_archive(archive), tarfile.open(archive) as tar:
-        members = [member for member in tar if not member.isdir()]
-        check_size(archive, "The archive", sum(member.size for member in members))
-        places = [(into / member.name).resolve() for member in members]
-        for member, place in zip(members, places, strict=True):
+        for member in tar:
+            place = (into / member.name).resolve()
+            size += member.size
+            check_size(archive, "The archive", size)
+            if member.isdir():
+                continue
             if not member.isfile() or not place.is_relative_to(into.resolve()):
                 raise FetchError(
                     f"{archive} must hold files alone, no links, and none outside of "
                     f"its folder. Received: {member.name}"
                 )
-        for member, place in zip(members, places, strict=True):
             place.parent.mkdir(parents=True, exist_ok=True)
             with place.open("wb") as file:
                 shutil.copyfileobj(cast(IO[bytes], tar.extractfile(member)), file)

@@ -10,21 +10,17 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import tarfile
-import zipfile
 from collections.abc import Iterable
 from collections.abc import Iterator
-from contextlib import ExitStack
 from contextlib import suppress
 from pathlib import Path
-from typing import IO
 from typing import Any
 
 from keras_attnvariants.data.sources.archives import TARS
-from keras_attnvariants.data.sources.archives import check_size
+from keras_attnvariants.data.sources.archives import members_of
 from keras_attnvariants.data.sources.archives import told_archive
 from keras_attnvariants.data.text_files import held_out_split
-from keras_attnvariants.utils.lines import on_one_line
+from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.lines import text_lines
 
 SIDES = ("source", "target")
@@ -68,14 +64,12 @@ def write_summaries(inputs: Iterable[Path], into: Path) -> None:
     Raises:
         FetchError: an archive is broken.
     """
-    with ExitStack() as stack:
-        files: dict[str, IO[str]] = {}
-        for split, side, text in (each for path in inputs for each in read(path)):
-            place = f"{split}.{SIDES[side]}"
-            if place not in files:
-                opened = (into / place).open("w", encoding="utf-8", newline="\n")
-                files[place] = stack.enter_context(opened)
-            files[place].write(on_one_line(text).strip() + "\n")
+    lines = (
+        (split, SIDES[side], text.strip())
+        for path in inputs
+        for split, side, text in read(path)
+    )
+    write_splits(into, lines)
 
 
 def read(path: Path) -> Iterator[tuple[str, int, str]]:
@@ -91,23 +85,11 @@ def read(path: Path) -> Iterator[tuple[str, int, str]]:
 
 def members(path: Path) -> Iterator[tuple[str, Any]]:
     """Names and streams of the texts in an archive, or of a file itself."""
-    if not path.name.endswith(ARCHIVES):
-        with path.open("rb") as file:
-            yield path.name, file
+    if path.name.endswith(ARCHIVES):
+        yield from members_of(path, is_text)
         return
-    with ExitStack() as stack:
-        if zipfile.is_zipfile(path):
-            packed = stack.enter_context(zipfile.ZipFile(path))
-            for info in packed.infolist():
-                if is_text(info.filename):
-                    check_size(path, info.filename, info.file_size)
-                    yield info.filename, packed.open(info)
-            return
-        tar = stack.enter_context(tarfile.open(path))
-        for member in tar:
-            if member.isfile() and is_text(member.name):
-                check_size(path, member.name, member.size)
-                yield member.name, tar.extractfile(member)
+    with path.open("rb") as file:
+        yield path.name, file
 
 
 def texts(name: str, stream: Any) -> Iterator[tuple[str, int, str]]:

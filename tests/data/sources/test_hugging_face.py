@@ -14,6 +14,7 @@ from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data import mix_corpora
 from keras_attnvariants.data.sources import FetchError
 from keras_attnvariants.data.sources import hugging_face
+from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.training.run_settings import check_same_run
 from keras_attnvariants.training.training_config import describe_data
 from tests.trained.stand_ins import COMMIT
@@ -142,14 +143,15 @@ def test_the_library_is_missing(monkeypatch, tmp_path):
 
 
 @pytest.mark.parametrize("row", [{"fr": "un"}, {"translation": {"fr": "un"}}])
-def test_rows_without_a_language(tmp_path, row):
+def test_rows_without_a_language(row):
     with pytest.raises(FetchError, match="languages en and de.*Received: fr"):
-        hugging_face.write_split(tmp_path, "x", "train", [row], ("en", "de"))
+        list(hugging_face.lines_of("x", "train", [row], ("en", "de")))
 
 
 def test_rows_without_a_text_are_empty_lines(tmp_path):
     rows = [{"en": None, "de": "eins"}, {"en": "two\u2028three", "de": ""}]
-    hugging_face.write_split(tmp_path, "x", "test", rows, ("en", "de"))
+    lines = hugging_face.lines_of("x", "test", rows, ("en", "de"))
+    write_splits(tmp_path, lines)
     assert (tmp_path / "test.en").read_text("utf-8") == "\ntwo three\n"
     assert (tmp_path / "test.de").read_text("utf-8") == "eins\n\n"
 
