@@ -122,9 +122,6 @@ class BatchPlan:
         if mixture is not None and seed is not None:
             self._shown = Draws(found, mixture, seed).epoch
         shown = self._shown(0)
-        self.num_tokens = sum(
-            int(side[pairs].sum(dtype=np.int64)) for pairs in shown for side in sides
-        )
         self.shapes = shapes or tuple(
             BatchShape(_rows(max(len(pairs), 1), batch_tokens, *size), *size)
             for pairs, size in zip(shown, lengths, strict=True)
@@ -143,12 +140,6 @@ class BatchPlan:
     def num_batches(self) -> int:
         """Batches in an epoch."""
         return len(self._bucket)
-
-    @property
-    def padding_share(self) -> float:
-        """Share of an epoch's positions that hold no token, empty rows included."""
-        positions = np.array([shape.positions for shape in self.shapes])
-        return float(1.0 - self.num_tokens / positions[self._bucket].sum())
 
     def batch(self, index: int) -> tuple[BatchShape, np.ndarray]:
         """Returns the shape of batch `index` and the indices of its pairs.

@@ -5,6 +5,7 @@ one array of co-occurrences, chunk by chunk. Jean et al. (2015, section 3.2) lim
 vocabulary of a sentence to what such a model proposes, and the most frequent tokens.
 """
 
+import contextlib
 import os
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -66,7 +67,7 @@ class Shortlist:
 
         Args:
             pairs: ids of the tokens of sources and targets, without special tokens. It
-                is read `iterations` times: a generator will not do.
+                is read several times: a generator will not do.
             source_vocabulary_size, vocabulary_size: numbers of tokens.
             candidates: tokens for each source token, at most.
             common: number of frequent tokens for all.
@@ -78,13 +79,12 @@ class Shortlist:
         for name, value in (("candidates", candidates), ("iterations", iterations)):
             check_integer(name, value)
         check_integer("common", common, minimum=0)
-        counts = np.zeros(vocabulary_size, "int64")
-        for chunk in chunks(pairs):
-            for _, target in chunk:
-                np.add.at(counts, np.asarray(target, "int64"), 1)
-        if not counts.any():
-            raise ValueError("`pairs` must have tokens. Received: none")
         keys, weights = lexical_model(pairs, vocabulary_size, iterations)
+        if not len(keys):
+            raise ValueError("`pairs` must have tokens. Received: none")
+        # Each target token of a pair is divided among the tokens of its source.
+        shares = np.bincount(keys % vocabulary_size, weights, vocabulary_size)
+        counts = np.rint(shares)
         frequent = np.argsort(-counts, kind="stable")[:common]
         return cls(
             frequent[counts[frequent] > 0].astype("int32"),
@@ -105,21 +105,13 @@ class Shortlist:
         Raises:
             ValueError: the file holds something else.
         """
-        try:
+        with contextlib.suppress(KeyError, DamagedFolderError):
             arrays = read_npz(Path(path).resolve())
-            common, by_source = arrays["common"], arrays["by_source"]
-        except (KeyError, DamagedFolderError) as error:
-            raise ValueError(
-                f"{path} is not a shortlist as `Shortlist.save` writes it."
-            ) from error
-        is_whole = all(array.dtype.kind == "i" for array in (common, by_source))
-        if not is_whole or (common.ndim, by_source.ndim) != (1, 2):
-            raise ValueError(
-                f"{path} must have integers: `common` [C] and `by_source` "
-                f"[V, n]. Received: {common.dtype} {common.shape}, {by_source.dtype} "
-                f"{by_source.shape}"
-            )
-        return cls(common.astype("int32"), by_source.astype("int32"))
+            found = cls(arrays["common"], arrays["by_source"])
+            is_whole = {"i"} == {found.common.dtype.kind, found.by_source.dtype.kind}
+            if is_whole and (found.common.ndim, found.by_source.ndim) == (1, 2):
+                return found
+        raise ValueError(f"{path} is not a shortlist as `Shortlist.save` writes it.")
 
     def check(self, source_vocabulary_size: int, vocabulary_size: int) -> None:
         """Raises `ValueError` unless the shortlist fits to the vocabularies."""
@@ -156,25 +148,21 @@ def lexical_model(
         Keys, int64 `[N]` in ascending order, `source * V + target`; and their counts,
         float64 `[N]`.
     """
-    keys: np.ndarray = np.zeros(0, "int64")
-    weights: np.ndarray = np.zeros(0)
-    probabilities = weights
-    for number in range(iterations):
-        all_keys, all_weights = [keys[:0]], [weights[:0]]
+    parts: list[np.ndarray] = [np.zeros(0, "int64")]
+    for chunk in chunks(pairs):
+        parts.append(np.unique(co_occurrences(chunk, vocabulary_size)[0]))
+        if len(parts) > MAX_PARTS:
+            parts = [np.unique(np.concatenate(parts))]
+    keys = np.unique(np.concatenate(parts))
+    sources, probabilities = keys // vocabulary_size, np.ones(len(keys))
+    for _ in range(iterations):
+        weights = np.zeros(len(keys))
         for chunk in chunks(pairs):
             links, columns = co_occurrences(chunk, vocabulary_size)
-            share = np.ones(len(links))
-            if number:
-                share = probabilities[np.searchsorted(keys, links)]
-            total = np.bincount(columns, share)
-            unique, index = np.unique(links, return_inverse=True)
-            all_keys.append(unique)
-            all_weights.append(np.bincount(index, share / total[columns]))
-            if len(all_keys) > MAX_PARTS:
-                sums = summed(all_keys, all_weights)
-                all_keys, all_weights = [sums[0]], [sums[1]]
-        keys, weights = summed(all_keys, all_weights)
-        sources = keys // vocabulary_size
+            places = np.searchsorted(keys, links)
+            shares = probabilities[places]
+            totals = np.bincount(columns, shares)
+            np.add.at(weights, places, shares / totals[columns])
         probabilities = weights / np.bincount(sources, weights)[sources]
     return keys, weights
 
@@ -196,14 +184,6 @@ def co_occurrences(
         columns.append(np.repeat(positions, len(source)))
         start += len(target)
     return np.concatenate(links), np.concatenate(columns)
-
-
-def summed(
-    keys: Sequence[np.ndarray], weights: Sequence[np.ndarray]
-) -> tuple[np.ndarray, np.ndarray]:
-    """The different keys of several arrays, ascending, and their total weights."""
-    unique, index = np.unique(np.concatenate(keys), return_inverse=True)
-    return unique, np.bincount(index, np.concatenate(weights), len(unique))
 
 
 def best_targets(

@@ -72,7 +72,7 @@ def test_other_files_are_refused(tmp_path):
     with pytest.raises(ValueError, match="is not a shortlist"):
         Shortlist.load(path)
     np.savez(path, common=np.zeros(2, "int32"), by_source=np.zeros((2, 2)))
-    with pytest.raises(ValueError, match="must have integers"):
+    with pytest.raises(ValueError, match="is not a shortlist"):
         Shortlist.load(path)
 
 
