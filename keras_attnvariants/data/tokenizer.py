@@ -133,10 +133,9 @@ class Tokenizer:
         # Late: learning a vocabulary of a corpus makes a tokenizer.
         from keras_attnvariants.data.vocabularies import check_size
         from keras_attnvariants.data.vocabularies import learn_subwords
-        from keras_attnvariants.data.vocabularies import subword_options
 
-        options = subword_options(vocabulary_size, model_type, character_coverage, tags)
-        tokenizer = cls(learn_subwords(files_or_texts, options, max_sentences))
+        options = model_type, character_coverage, max_sentences, tags
+        tokenizer = cls(learn_subwords(files_or_texts, vocabulary_size, *options))
         if not may_shrink:
             check_size(tokenizer, vocabulary_size)
         return tokenizer

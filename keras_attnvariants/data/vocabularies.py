@@ -8,7 +8,6 @@ import sys
 import unicodedata
 from collections.abc import Iterable
 from collections.abc import Iterator
-from collections.abc import Mapping
 from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
@@ -72,50 +71,24 @@ def sentences_of(inputs: Iterable[Path | str]) -> Iterator[str]:
         yield from (line for line in lines if line.strip())
 
 
-def subword_options(
+def learn_subwords(
+    files_or_texts: Iterable[os.PathLike[str] | str],
     vocabulary_size: int,
     model_type: str,
     character_coverage: float,
-    tags: Sequence[str],
-) -> dict[str, Any]:
-    """Options of SentencePiece; see `Tokenizer.train` for arguments and errors."""
-    # The four special pieces and one more.
-    check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
-    check_choice("model_type", model_type, ("unigram", "bpe"))
-    if not 0.9 <= character_coverage <= 1.0:
-        raise ValueError(
-            "`character_coverage` must be between 0.9 and 1.0. "
-            f"Received: {character_coverage}"
-        )
-    options = {
-        "vocab_size": vocabulary_size,
-        "model_type": model_type,
-        "character_coverage": character_coverage,
-        **_OPTIONS,
-    }
-    # An empty list would be a list of one empty symbol.
-    if tags:
-        options["user_defined_symbols"] = [SPACE + check_tag(tag) for tag in tags]
-    return options
-
-
-def learn_subwords(
-    files_or_texts: Iterable[os.PathLike[str] | str],
-    options: Mapping[str, Any],
     max_sentences: int,
+    tags: Sequence[str],
 ) -> bytes:
     """A SentencePiece model, with fewer pieces if the text has no more.
 
-    Args:
-        files_or_texts, max_sentences: as for `Tokenizer.train`.
-        options: from `subword_options`.
-
-    Raises:
-        TypeError, FileNotFoundError, ValueError: as `Tokenizer.train`.
+    See `Tokenizer.train` for arguments and errors.
     """
     # Late: whoever only trains on batches of ids does not need it.
     import sentencepiece
 
+    # The four special pieces and one more.
+    check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
+    check_choice("model_type", model_type, ("unigram", "bpe"))
     if isinstance(files_or_texts, str):
         raise TypeError(
             "`files_or_texts` must be a list: of `pathlib.Path` for files or of `str` "
@@ -130,18 +103,23 @@ def learn_subwords(
         raise ValueError(
             f"`files_or_texts` holds no sentence to learn from. Received: {inputs}"
         )
+    # An empty list would be a list of one empty symbol.
+    symbols = [SPACE + check_tag(tag) for tag in tags]
     model = io.BytesIO()
     sentences = islice(sentences_of(inputs), 0, None, -(-count // max_sentences))
     try:
         sentencepiece.SentencePieceTrainer.train(
-            sentence_iterator=sentences, model_writer=model, **options
+            sentence_iterator=sentences,
+            model_writer=model,
+            vocab_size=vocabulary_size,
+            model_type=model_type,
+            character_coverage=character_coverage,
+            **_OPTIONS | ({"user_defined_symbols": symbols} if symbols else {}),
         )
     except RuntimeError as error:
-        # Without the line of C++ source that the message begins with.
         raise ValueError(
-            "SentencePiece cannot learn this vocabulary. "
-            f"{str(error).rsplit('] ', 1)[-1]} Received: "
-            f"vocabulary_size={options['vocab_size']}, {count} sentences"
+            f"SentencePiece cannot learn this vocabulary ({str(error).strip()}). "
+            f"Received: vocabulary_size={vocabulary_size}, {count} sentences"
         ) from error
     return model.getvalue()
 

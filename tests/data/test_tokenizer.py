@@ -218,7 +218,7 @@ def test_truncated_models_are_refused(tokenizer):
         ((["a text"], 4), ValueError, "`vocabulary_size`"),
         ((["a text"], 4000), ValueError, "too small for it: set `vocabulary_size`"),
         ((["a text"], 100, "word"), ValueError, "`model_type`"),
-        ((["a text"], 100, "bpe", 1.5), ValueError, "`character_coverage`"),
+        ((["a text"], 100, "bpe", 1.5), ValueError, "character_coverage"),
     ],
 )
 def test_bad_training_arguments(arguments, error, message):
