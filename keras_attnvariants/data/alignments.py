@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from contextlib import closing
 from itertools import islice
 from itertools import zip_longest
 from pathlib import Path
@@ -14,7 +13,6 @@ from pathlib import Path
 import numpy as np
 
 from keras_attnvariants.data.cleaning import clean_pair
-from keras_attnvariants.data.splits import BytePair
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
 from keras_attnvariants.data.text_files import read_text_lines
@@ -80,62 +78,40 @@ def cached_alignments(
 ) -> Path:
     """The file with the links of those pairs that cleaning keeps, written once.
 
+    It has the sure links of each pair, such as `0-0 1-2`, sorted.
+
     Args:
         folder: the cleaned corpus.
         files: those of the training split before cleaning.
-        path, max_characters: as for `kept_alignments`.
-
-    Raises:
-        FileNotFoundError, ValueError: as `kept_alignments`.
-    """
-    if not path.is_file():
-        raise FileNotFoundError(f"There is no such file. Received: {path}")
-
-    def write(into: FolderWriter) -> None:
-        with (
-            closing(files.pairs()) as pairs,
-            (into.path / ALIGNMENTS).open("w", encoding="ascii") as file,
-        ):
-            lines = kept_alignments(path, pairs, max_characters)
-            file.writelines(f"{line}\n" for line in lines)
-
-    name = f"alignments-{fingerprint([path])}"
-    return cached_folder(folder / name, write) / ALIGNMENTS
-
-
-def kept_alignments(
-    path: Path, pairs: Iterable[BytePair], max_characters: int
-) -> Iterator[str]:
-    """The lines of a file of links that belong to pairs that cleaning keeps.
-
-    Args:
         path: one line of links for each pair, plain or `.gz`.
-        pairs: source and target lines as they are before cleaning.
         max_characters: as for `clean_split`.
-
-    Yields:
-        The sure links of a pair, such as `0-0 1-2`, sorted.
 
     Raises:
         FileNotFoundError: there is no such file.
         ValueError: it does not have a line for each pair, or a line is not a list of
             links between the words of its pair.
     """
-    lines = zip_longest(read_text_lines(path), pairs)
-    for number, (line, pair) in enumerate(lines, start=1):
-        if line is None or pair is None:
-            missing = "line of links" if line is None else "pair"
-            raise ValueError(
-                "A file of alignments must have a line for each pair of the "
-                f"training split. Received: no {missing} {number} for {path}"
-            )
-        where = f"line {number} of {path}"
-        links, _ = parse_links(line, False, where)
-        texts, problem = clean_pair(pair, max_characters)
-        if problem is None:
-            source, target = (len(text.split()) for text in texts)
-            check_links(links, source, target, where)
-            yield written(links)
+
+    def write(into: FolderWriter) -> None:
+        rows = zip_longest(read_text_lines(path), files.pairs())
+        with (into.path / ALIGNMENTS).open("w", encoding="ascii") as file:
+            for number, (line, pair) in enumerate(rows, start=1):
+                if line is None or pair is None:
+                    missing = "line of links" if line is None else "pair"
+                    raise ValueError(
+                        "A file of alignments must have a line for each pair of the "
+                        f"training split. Received: no {missing} {number} for {path}"
+                    )
+                where = f"line {number} of {path}"
+                links, _ = parse_links(line, False, where)
+                texts, problem = clean_pair(pair, max_characters)
+                if problem is None:
+                    source, target = (len(text.split()) for text in texts)
+                    check_links(links, source, target, where)
+                    file.write(written(links) + "\n")
+
+    name = f"alignments-{fingerprint([path])}"
+    return cached_folder(folder / name, write) / ALIGNMENTS
 
 
 def shifted(lines: Iterable[str], words: int) -> Iterator[str]:

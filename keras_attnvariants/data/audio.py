@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_attnvariants.data.text_files import check_file
 from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.utils.machine import check_extra
 
@@ -217,15 +218,7 @@ def opened(path: os.PathLike[str] | str) -> Iterator[Any]:
     check_extra("Recordings", "speech", ["soundfile", "soxr"])
     import soundfile
 
-    if not Path(path).exists():
-        raise FileNotFoundError(
-            f"There is no such recording. Received: {os.fspath(path)}"
-        )
-    if not Path(path).is_file():
-        raise ValueError(
-            "A recording must be a file, no folder or pipe. "
-            f"Received: {os.fspath(path)}"
-        )
+    check_file(path, "recording")
     try:
         with soundfile.SoundFile(path) as file:
             if not _RATES[0] <= file.samplerate <= _RATES[1]:

@@ -33,16 +33,21 @@ def open_bytes(path: os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
         ValueError: It is a folder or a pipe; or the gzip file turns out to be broken,
             which is raised while it is read.
     """
-    if not Path(path).exists():
-        raise FileNotFoundError(f"There is no such file. Received: {path}")
-    if not Path(path).is_file():
-        raise ValueError(f"A text must be a file, no folder or pipe. Received: {path}")
+    check_file(path, "file")
     try:
         with open(path, "rb") as file:
             is_packed = file.peek(2)[:2] == _GZIP_MAGIC
             yield gzip.GzipFile(fileobj=file) if is_packed else file
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise ValueError(f"Broken gzip file: {error}. Received: {path}") from error
+
+
+def check_file(path: os.PathLike[str] | str, what: str) -> None:
+    """Raises unless there is a file, in the place of which there is nothing else."""
+    if not Path(path).exists():
+        raise FileNotFoundError(f"There is no such {what}. Received: {path}")
+    if not Path(path).is_file():
+        raise ValueError(f"It must be a file, no folder or pipe. Received: {path}")
 
 
 def read_byte_lines(path: os.PathLike[str]) -> Iterator[bytes]:

@@ -221,17 +221,12 @@ def label(piece: str) -> str:
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Draws the panels in one or two rows and saves them as a small PNG."""
     across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
-    draw_rows(rows_of(panels, across), path)
+    save(figure_of(rows_of(panels, across)), path)
 
 
 def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
     """The panels in rows of so many."""
     return [panels[start : start + across] for start in range(0, len(panels), across)]
-
-
-def draw_rows(grid: Sequence[Sequence[Panel]], path: Path) -> None:
-    """Draws rows of panels, all with the same colors, and saves them as a small PNG."""
-    save(figure_of(grid), path)
 
 
 def save(figure: "Figure", path: Path) -> None:

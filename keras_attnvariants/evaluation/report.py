@@ -43,7 +43,8 @@ class Speed(JupyterMixin):
 
     Attributes:
         sentences: number of sources in one run.
-        tokens: number of tokens in what it makes of them.
+        tokens: number of words in what it makes of them, as white space separates
+            them.
         seconds: duration of each timed run.
         warm_up_seconds: duration of the run before them, which includes compilation.
         hypotheses: the output of that run.
@@ -135,7 +136,6 @@ def measure_speed(
     translate: Translate,
     texts: Sequence[str],
     runs: int = 3,
-    count_tokens: Callable[[str], int] | None = None,
 ) -> Speed:
     """Times a function that translates, summarises or transcribes.
 
@@ -143,8 +143,6 @@ def measure_speed(
         translate: takes a list of strings and returns one string for each.
         texts: its sources: texts, or paths of recordings.
         runs: number of timed runs; one more run precedes them as a warm-up.
-        count_tokens: returns the number of tokens of an output; `None` splits
-            at white space.
 
     Returns:
         A `Speed`, shown as a table by `rich.print`.
@@ -163,7 +161,7 @@ def measure_speed(
     check_integer("runs", runs)
     warm_up, hypotheses = timed(translate, texts)
     seconds = tuple(timed(translate, texts)[0] for _ in range(runs))
-    tokens = sum(map(count_tokens or count_words, hypotheses))
+    tokens = sum(len(text.split()) for text in hypotheses)
     return Speed(len(texts), tokens, seconds, warm_up, hypotheses)
 
 
@@ -185,11 +183,6 @@ def timed(translate: Translate, texts: list[str]) -> tuple[float, list[str]]:
     return seconds, hypotheses
 
 
-def count_words(text: str) -> int:
-    """Number of words, separated by white space."""
-    return len(text.split())
-
-
 def evaluate(
     system: Translate | str | os.PathLike[str],
     sources: Sequence[str],
@@ -201,7 +194,6 @@ def evaluate(
     samples: int = 0,
     groups: Sequence[str] | None = None,
     speed_runs: int = 0,
-    count_tokens: Callable[[str], int] | None = None,
 ) -> Report:
     """Runs a system on a test set: reports quality, and optionally speed and size.
 
@@ -220,8 +212,6 @@ def evaluate(
             `"ja-mecab"` for Japanese, …
         speed_runs: number of times that the test set is run again to measure the
             speed, after the run that is scored; 0 for no measurement.
-        count_tokens: returns the number of tokens of an output, for the speed;
-            `None` splits at white space.
 
     Returns:
         A `Report`; `rich.print` shows it, `write` stores it as JSON.
@@ -248,9 +238,7 @@ def evaluate(
         model = system.model
     names = metrics or task_of(getattr(system, "model", model)).metrics
     measures = [make_metric(name, tokenize) for name in names]
-    speed = None
-    if speed_runs:
-        speed = measure_speed(system, sources, speed_runs, count_tokens)
+    speed = measure_speed(system, sources, speed_runs) if speed_runs else None
     hypotheses = speed.hypotheses if speed else timed(system, sources)[1]
     scores = tuple(
         corpus_score(measure, hypotheses, references, samples, groups)

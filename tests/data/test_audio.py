@@ -114,8 +114,8 @@ def bad_file(folder, kind):
 
 MESSAGES = {
     "missing": "There is no such recording.",
-    "folder": "A recording must be a file, no folder or pipe.",
-    "pipe": "A recording must be a file, no folder or pipe.",
+    "folder": "It must be a file, no folder or pipe.",
+    "pipe": "It must be a file, no folder or pipe.",
     "text": "This is no recording such as WAV or FLAC",
     "nothing": "This is no recording such as WAV or FLAC",
     "truncated": "or it is damaged",

@@ -49,9 +49,6 @@ def test_speed_and_parameters_are_reported_if_they_are_wanted():
     assert len(calls) == 1 + 1 + 3
     assert report.speed.tokens == 9
     assert report.hypotheses == report.speed.hypotheses
-    assert evaluate(
-        translate, SOURCES, REFERENCES, speed_runs=1, count_tokens=len
-    ).speed.tokens == sum(map(len, OUTPUT.values()))
 
 
 @pytest.mark.parametrize("speed_runs", [-1, 1.5, True])

@@ -32,13 +32,6 @@ def test_median_run_counts_and_warm_up_does_not(monkeypatch):
     assert speed.hypotheses == ["a b a b", "c c"]
 
 
-def test_tokens_are_counted_as_told(monkeypatch):
-    translate = SlowTranslator(monkeypatch, [1, 2])
-    speed = measure_speed(translate, ["ab"], runs=1, count_tokens=len)
-    assert speed.tokens == 5
-    assert speed.tokens_per_second == 2.5
-
-
 def test_clock_is_real_outside_these_tests():
     speed = measure_speed(lambda texts: texts, ["a"], runs=2)
     assert len(speed.seconds) == 2
