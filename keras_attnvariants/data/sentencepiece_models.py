@@ -134,22 +134,15 @@ def with_special_pieces_first(model_bytes: bytes) -> bytes:
         ValueError: as `Tokenizer.adopt`.
     """
     model = read(model_bytes)
-    pieces, trained = list(model.pieces), model.trainer_spec
-    written = {piece.piece for piece in pieces}
-    special: list[Any] = []
-    for name in ("pad", "unk", "bos", "eos"):
-        number, text = (getattr(trained, f"{name}_{key}") for key in ("id", "piece"))
-        if 0 <= number < len(pieces):
-            special.append(pieces[number])
-            continue
-        if text in written:
-            raise ValueError(
-                f"The SentencePiece model must have {text} as a special piece, or not "
-                "at all. Received: it is an ordinary piece"
-            )
-        special.append(_messages().Piece(piece=text, type="CONTROL"))
-    others = [piece for piece in pieces if not any(piece is found for found in special)]
-    return _serialized(model, [*special, *others])
+    trained = model.trainer_spec
+    special = {trained.pad_id, trained.unk_id, trained.bos_id, trained.eos_id}
+    others = [x.piece for i, x in enumerate(model.pieces) if i not in special]
+    if taken := [text for text in SPECIAL if text in others]:
+        raise ValueError(
+            f"The SentencePiece model must have {taken[0]} as a special piece, or not "
+            "at all. Received: it is an ordinary piece"
+        )
+    return with_pieces(model_bytes, [*SPECIAL, *others])
 
 
 def _serialized(model: Any, pieces: list[Any]) -> bytes:

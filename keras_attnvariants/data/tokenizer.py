@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import os
-import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -15,12 +15,13 @@ import numpy as np
 
 from keras_attnvariants.data import sentencepiece_models
 from keras_attnvariants.data.sentencepiece_models import SPACE
+from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.importing import import_tensorflow_text
+from keras_attnvariants.utils.lines import well_formed
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 _LINES_PER_BLOCK = 4096
-_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 class Tokenizer:
@@ -197,24 +198,12 @@ class Tokenizer:
     def encode_file(
         self, path: os.PathLike[str]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Yields the ids of some lines of a file, and their number in each line.
-
-        Lines are encoded by `tf_tokenizer` inside `tf.data`.
-        """
-        import tensorflow as tf
-
-        ragged = (
-            tf.data.TextLineDataset(str(path))
-            .batch(_LINES_PER_BLOCK)
-            .map(
-                self.tf_tokenizer().tokenize,
-                num_parallel_calls=tf.data.AUTOTUNE,
-                deterministic=True,
-            )
-            .prefetch(tf.data.AUTOTUNE)
-        )
-        for rows in ragged:
-            yield rows.flat_values.numpy(), rows.row_lengths().numpy()
+        """Yields the ids of some lines of a file, and their number in each line."""
+        lines = read_text_lines(path)
+        while block := list(itertools.islice(lines, _LINES_PER_BLOCK)):
+            rows = self._processor.encode(block)
+            ids = np.fromiter(itertools.chain.from_iterable(rows), np.int32)
+            yield ids, np.array([len(row) for row in rows])
 
     def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Returns the pieces of each text, one for each id that `encode` returns.
@@ -303,7 +292,7 @@ class Tokenizer:
 
 
 def _well_formed(texts: Sequence[str]) -> list[str]:
-    """The texts with U+FFFD for lone surrogates, which UTF-8 cannot represent."""
+    """The texts as UTF-8 can represent them."""
     if isinstance(texts, str):
         raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
-    return [_SURROGATE.sub("\ufffd", text) for text in texts]
+    return [well_formed(text) for text in texts]

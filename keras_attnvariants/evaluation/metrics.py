@@ -255,18 +255,12 @@ def check_texts(name: str, texts: Any) -> list[str]:
     Raises:
         ValueError: it is not a sequence of strings, or it is empty.
     """
-    if isinstance(texts, str) or not isinstance(texts, Sequence):
-        raise ValueError(
-            f"`{name}` must be a sequence of strings. Received: {type(texts).__name__}"
-        )
-    if not texts:
-        raise ValueError(f"`{name}` must not be empty. Received: {texts!r}")
-    for index, text in enumerate(texts):
-        if not isinstance(text, str):
-            raise ValueError(
-                f"`{name}` must hold strings only. Received: {text!r} at index {index}"
-            )
-    return list(texts)
+    is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
+    if is_list and texts and all(isinstance(text, str) for text in texts):
+        return list(texts)
+    raise ValueError(
+        f"`{name}` must be a sequence of strings, at least one. Received: {texts!r:.80}"
+    )
 
 
 def check_references(references: Any, count: int) -> list[list[Any]]:
@@ -280,15 +274,14 @@ def check_references(references: Any, count: int) -> list[list[Any]]:
     several = isinstance(references, list | tuple) and references
     if not several or isinstance(references[0], str):
         references = [references]
-    first, *more = references
-    sets: list[list[Any]] = [check_texts("references", first)]
-    for entry in more:
-        check_texts("references", ["" if text is None else text for text in entry])
-        sets.append([*entry])
-    for entry in sets:
+    sets: list[list[Any]] = []
+    for entry in references:
+        known = ["" if text is None else text for text in entry] if sets else entry
+        check_texts("references", known)
         if len(entry) != count:
             raise ValueError(
                 f"`references` must hold one reference per hypothesis. "
                 f"Received: {len(entry)} references for {count} hypotheses"
             )
+        sets.append([*entry])
     return sets

@@ -68,12 +68,10 @@ class Speed(JupyterMixin):
 
     def to_dict(self) -> dict[str, float | list[float]]:
         """A JSON-able dict, without the hypotheses."""
-        names = ("sentences_per_second", "tokens_per_second", "sentences", "tokens")
-        return {
-            **{name: getattr(self, name) for name in names},
-            "seconds": list(self.seconds),
-            "warm_up_seconds": self.warm_up_seconds,
-        }
+        counts = {"sentences": self.sentences, "tokens": self.tokens}
+        rates = {f"{n}_per_second": c / median(self.seconds) for n, c in counts.items()}
+        times = {"seconds": [*self.seconds], "warm_up_seconds": self.warm_up_seconds}
+        return {**rates, **counts, **times}
 
     def __rich__(self) -> Table:
         runs = f"median of {len(self.seconds)}, warm-up {self.warm_up_seconds:.2f} s"
@@ -161,7 +159,7 @@ def measure_speed(
     check_integer("runs", runs)
     warm_up, hypotheses = timed(translate, texts)
     seconds = tuple(timed(translate, texts)[0] for _ in range(runs))
-    tokens = sum(len(text.split()) for text in hypotheses)
+    tokens = sum(map(count_words, hypotheses))
     return Speed(len(texts), tokens, seconds, warm_up, hypotheses)
 
 
@@ -181,6 +179,11 @@ def timed(translate: Translate, texts: list[str]) -> tuple[float, list[str]]:
             f"Received: {len(hypotheses)} strings for {len(texts)} texts"
         )
     return seconds, hypotheses
+
+
+def count_words(text: str) -> int:
+    """Number of words, separated by white space."""
+    return len(text.split())
 
 
 def evaluate(

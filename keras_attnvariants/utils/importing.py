@@ -66,7 +66,7 @@ def import_tensorflow_text() -> Any:
     if importlib.util.find_spec("tensorflow_text") is None:
         release = ".".join(metadata.version("tensorflow").split(".")[:2])
         raise ValueError(
-            "Texts in tf.data and in exported models need tensorflow-text, not "
+            "Texts in graphs and exported models need tensorflow-text, not "
             f"installed here: pip install 'tensorflow-text=={release}.*' (on Linux or "
             "macOS; there is none for Windows)"
         )

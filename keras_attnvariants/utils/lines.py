@@ -6,6 +6,7 @@ sentences, so that line `i` of a file is line `i` for every other tool, too.
 """
 
 import codecs
+import re
 from collections.abc import Iterator
 from typing import Protocol
 
@@ -63,6 +64,15 @@ CONTROLS = dict.fromkeys([*range(32), *range(127, 160)])
 def without_controls(text: str) -> str:
     """The text without control characters, tabs and line breaks among them."""
     return text.translate(CONTROLS)
+
+
+# Halves of pairs that stand for one character, which UTF-8 cannot represent alone.
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def well_formed(text: str) -> str:
+    """The text with U+FFFD for lone surrogates."""
+    return _SURROGATE.sub("\ufffd", text)
 
 
 def on_one_line(text: str) -> str:

@@ -206,10 +206,10 @@ def test_tokens_are_written_once_and_follow_tokenizer(tokens, corpus, toy_texts)
 
 
 def test_a_failure_leaves_nothing_behind(tokens, monkeypatch):
-    def fail():
+    def fail(path):
         raise RuntimeError("disk full")
 
-    monkeypatch.setattr(tokens.tokenizer, "tf_tokenizer", fail, raising=True)
+    monkeypatch.setattr(tokens.tokenizer, "encode_file", fail, raising=True)
     with pytest.raises(RuntimeError, match="disk full"):
         tokens.split("train")
     assert not list(tokens.folder.glob("*"))

@@ -168,11 +168,11 @@ def test_models_of_other_toolkits_are_adopted(toy_texts, ids, model_type, tmp_pa
     texts = [*toy_texts, *ODD_LINES]
     assert tokenizer.split(texts) == original.encode(texts, out_type=str)
     assert tokenizer.decode(tokenizer.encode(toy_texts)) == toy_texts
-    special = {original.id_to_piece(i) for i in range(4)} & {"<s>", "</s>", "[end]"}
-    assert special <= set(tokenizer.pieces[:4])
-    pieces = [original.id_to_piece(i) for i in range(original.get_piece_size())]
-    ordinary = [piece for piece in pieces if piece not in tokenizer.pieces[:4]]
-    assert tokenizer.pieces[4:] == ordinary
+    assert tokenizer.pieces[:4] == ["<pad>", "<unk>", "<s>", "</s>"]
+    read = original.pad_id, original.unk_id, original.bos_id, original.eos_id
+    special = {number() for number in read}
+    ordinary = [n for n in range(original.get_piece_size()) if n not in special]
+    assert tokenizer.pieces[4:] == [original.id_to_piece(n) for n in ordinary]
 
 
 def test_an_adopted_model_stays_as_it_is(tokenizer, toy_texts):

@@ -99,7 +99,7 @@ def test_wrong_references_are_found_before_anything_is_translated():
 
     with pytest.raises(ValueError, match="1 references for 2 hypotheses"):
         evaluate(never, SOURCES, REFERENCES[:1])
-    with pytest.raises(ValueError, match="`sources` must not be empty"):
+    with pytest.raises(ValueError, match="`sources` must be .* at least one"):
         evaluate(never, [], [])
 
 

@@ -22,6 +22,7 @@ from keras_attnvariants.data.sources.archives import told_archive
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.lines import text_lines
+from keras_attnvariants.utils.lines import well_formed
 
 SIDES = ("source", "target")
 ARCHIVES = (*TARS, ".zip")
@@ -145,8 +146,4 @@ def json_pair(line: str) -> tuple[str, str]:
 def _strings(value: Any) -> list[str]:
     """A text, or those in a list, with U+FFFD for halves of surrogate pairs."""
     texts = value if isinstance(value, list) else [value]
-    return [
-        text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-        for text in texts
-        if isinstance(text, str)
-    ]
+    return [well_formed(text) for text in texts if isinstance(text, str)]
