@@ -256,11 +256,13 @@ def check_texts(name: str, texts: Any) -> list[str]:
         ValueError: it is not a sequence of strings, or it is empty.
     """
     is_list = isinstance(texts, Sequence) and not isinstance(texts, str)
-    if is_list and texts and all(isinstance(text, str) for text in texts):
-        return list(texts)
-    raise ValueError(
-        f"`{name}` must be a sequence of strings, at least one. Received: {texts!r:.80}"
-    )
+    odd = [x for x in texts if not isinstance(x, str)] if is_list else [texts]
+    if odd or not texts:
+        raise ValueError(
+            f"`{name}` must be a sequence of strings, at least one. "
+            f"Received: {(odd or [texts])[0]!r:.80}"
+        )
+    return list(texts)
 
 
 def check_references(references: Any, count: int) -> list[list[Any]]:

@@ -68,10 +68,12 @@ class Speed(JupyterMixin):
 
     def to_dict(self) -> dict[str, float | list[float]]:
         """A JSON-able dict, without the hypotheses."""
-        counts = {"sentences": self.sentences, "tokens": self.tokens}
-        rates = {f"{n}_per_second": c / median(self.seconds) for n, c in counts.items()}
-        times = {"seconds": [*self.seconds], "warm_up_seconds": self.warm_up_seconds}
-        return {**rates, **counts, **times}
+        names = ("sentences_per_second", "tokens_per_second", "sentences", "tokens")
+        return {
+            **{name: getattr(self, name) for name in names},
+            "seconds": list(self.seconds),
+            "warm_up_seconds": self.warm_up_seconds,
+        }
 
     def __rich__(self) -> Table:
         runs = f"median of {len(self.seconds)}, warm-up {self.warm_up_seconds:.2f} s"

@@ -99,11 +99,11 @@ def test_any_text_can_be_scored_against_itself(texts):
         (["a", "b"], [["a", "b"], ["a"]], "Received: 1 references for 2 hypotheses"),
         ("a", ["a"], "`hypotheses` must be a sequence of strings.* Received: 'a'"),
         (["a"], "a", "`references` must be a sequence of strings.* Received: 'a'"),
-        (["a", None], ["a", "b"], "Received: None at index 1"),
-        ([b"a"], ["a"], "Received: b'a' at index 0"),
-        (["a", "b"], ["a", 3], "`references` must hold strings .* 3 at index 1"),
-        (None, ["a"], "`hypotheses` must be .* Received: NoneType"),
-        (iter("ab"), ["a", "b"], "`hypotheses` must be .* Received: str"),
+        (["a", None], ["a", "b"], "Received: None"),
+        ([b"a"], ["a"], "Received: b'a'"),
+        (["a", "b"], ["a", 3], "`references` must be .* Received: 3"),
+        (None, ["a"], "`hypotheses` must be .* Received: None"),
+        (iter("ab"), ["a", "b"], "`hypotheses` must be .* Received: <str"),
     ],
 )
 def test_bad_input_is_refused(metric, hypotheses, references, message):

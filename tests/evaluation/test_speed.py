@@ -64,7 +64,12 @@ def test_dictionary_and_table_hold_the_figures():
         (list, ["a"], 0, "`runs` must be a positive integer. Received: 0"),
         (list, ["a"], 1.5, "`runs` must be a positive integer. Received: 1.5"),
         (lambda texts: texts[1:], ["a", "b"], 1, "Received: 1 strings for 2 texts"),
-        (lambda texts: [1], ["a"], 1, r"`translate\(texts\)` must hold strings"),
+        (
+            lambda texts: [1],
+            ["a"],
+            1,
+            r"`translate\(texts\)` must be a sequence of strings",
+        ),
         (lambda texts: None, ["a"], 1, r"`translate\(texts\)` must be a sequence"),
     ],
 )
