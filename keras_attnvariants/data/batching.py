@@ -99,7 +99,12 @@ class BatchPlan:
         shapes: tuple[BatchShape, ...] | None = None,
         mixture: Mixture | None = None,
     ) -> None:
-        sides = _check_lengths(source_lengths, target_lengths)
+        sides = np.asarray(source_lengths), np.asarray(target_lengths)
+        if sides[0].shape != sides[1].shape or sides[0].ndim != 1:
+            raise ValueError(
+                "`source_lengths` and `target_lengths` must be vectors of one length. "
+                f"Received: {sides[0].shape} and {sides[1].shape}"
+            )
         check_integer("batch_tokens", batch_tokens)
         check_integer("max_length", max_length)
         check_integer("max_shapes", max_shapes)
@@ -161,18 +166,6 @@ class BatchPlan:
         random = np.random.default_rng([self.seed, epoch])
         order = random.permutation(self.num_batches)
         return order, [random.permutation(pairs) for pairs in self._shown(epoch)]
-
-
-def _check_lengths(
-    source_lengths: npt.ArrayLike, target_lengths: npt.ArrayLike
-) -> tuple[np.ndarray, np.ndarray]:
-    source, target = np.asarray(source_lengths), np.asarray(target_lengths)
-    if source.shape != target.shape or source.ndim != 1:
-        raise ValueError(
-            "`source_lengths` and `target_lengths` must be vectors of one length. "
-            f"Received: {source.shape} and {target.shape}"
-        )
-    return source, target
 
 
 def _rows(count: int, batch_tokens: int, source_length: int, target_length: int) -> int:

@@ -197,10 +197,7 @@ def load_corpus(
     found = _find(spec, languages, cache, kind)
     if alignments is not None:
         found.check_alignable(alignments, unique)
-    settings = [_CLEANING_VERSION, languages, max_characters]
-    # Without the option, the name of the folder is that of a corpus without a choice.
-    settings += ["unique"] if unique else []
-    settings += [share] if share != MAX_INVALID else []
+    settings = [_CLEANING_VERSION, languages, max_characters, unique, share]
     if found.recordings is not None:
         pairs = (pair for split in found.splits.values() for pair in split.pairs())
         settings.append(stamp(found.recordings, (pair[0] for pair in pairs if pair)))

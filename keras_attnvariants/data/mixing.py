@@ -170,11 +170,9 @@ def _written(
     cache = Path(cache_dir) if cache_dir else default_cache()
     names = list(dict.fromkeys(split for c in corpora for split in c.splits))
     inputs = [file for c in corpora for files in c.splits.values() for file in files]
-    owners = [sorted(corpus.splits) for corpus in corpora]
+    owners = [(sorted(c.splits), bool(c.alignments)) for c in corpora]
     aligned = [corpus.alignments for corpus in corpora if corpus.alignments]
-    # Alignments are in the name of the folder only where there are any.
-    which = [[bool(c.alignments) for c in corpora]] if aligned else []
-    digest = fingerprint([*inputs, *aligned], owners, list(tags), *which)
+    digest = fingerprint([*inputs, *aligned], owners, list(tags))
     folder = cache / "corpora" / f"mixed-{digest}"
     splits = {
         name: ParallelFiles(folder / f"{name}.source", folder / f"{name}.target")

@@ -104,14 +104,9 @@ def counts(weights: io.BytesIO) -> tuple[int, int]:
 
 def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     """The arrays of a file by their paths, none that a link leads to."""
-    found: dict[str, h5py.Dataset] = {}
-
-    def note(name: str, item: h5py.Dataset | h5py.Group) -> None:
-        if isinstance(item, h5py.Dataset):
-            found[name] = item
-
-    file.visititems(note)
-    return found
+    paths: list[str] = []
+    file.visit(paths.append)
+    return {path: file[path] for path in paths if isinstance(file[path], h5py.Dataset)}
 
 
 def replace(

@@ -44,16 +44,6 @@ class ParameterSummary(JupyterMixin):
         """Number of parameters of the whole model."""
         return sum(self.counts.values())
 
-    @property
-    def by_place(self) -> dict[str, int]:
-        """Numbers of parameters in embeddings, encoder, decoder and elsewhere."""
-        return {place: self.count(place=place) for place in PLACES}
-
-    @property
-    def by_kind(self) -> dict[str, int]:
-        """Numbers of parameters by kind of layer, one of `KINDS`."""
-        return {kind: self.count(kind=kind) for kind in KINDS}
-
     def count(self, place: str | None = None, kind: str | None = None) -> int:
         """Number of parameters in one place, of one kind, or both."""
         return sum(
@@ -67,8 +57,8 @@ class ParameterSummary(JupyterMixin):
         return {
             "total": self.total,
             "trainable": self.trainable,
-            "by_place": self.by_place,
-            "by_kind": self.by_kind,
+            "by_place": {place: self.count(place=place) for place in PLACES},
+            "by_kind": {kind: self.count(kind=kind) for kind in KINDS},
         }
 
     def __rich__(self) -> Table:

@@ -50,21 +50,21 @@ def test_norms_after_the_last_blocks_belong_to_encoder_and_decoder():
     summary = parameter_summary(make_transformer(normalization="pre"))
     assert summary.count("encoder", "normalization") == 5 * NORM
     assert summary.count("decoder", "normalization") == 6 * NORM
-    assert summary.by_place["other"] == 0
+    assert summary.count(place="other") == 0
 
 
 @pytest.mark.parametrize(("tying", "tables"), [("all", 1), ("decoder", 2), ("none", 3)])
 def test_shared_embeddings_count_once(tying, tables):
     model = make_transformer(tie_embeddings=tying)
     summary = parameter_summary(model)
-    assert summary.by_kind["embeddings"] == tables * VOCABULARY * WIDTH
+    assert summary.count(kind="embeddings") == tables * VOCABULARY * WIDTH
     assert summary.total == model.count_params()
 
 
 def test_places_and_kinds_add_up():
     summary = parameter_summary(make_transformer())
-    assert sum(summary.by_place.values()) == summary.total
-    assert sum(summary.by_kind.values()) == summary.total
+    assert sum(summary.to_dict()["by_place"].values()) == summary.total
+    assert sum(summary.to_dict()["by_kind"].values()) == summary.total
     assert summary.count() == summary.total == summary.to_dict()["total"]
 
 
@@ -82,14 +82,14 @@ def test_functional_keras_model():
     x = keras.layers.LayerNormalization()(x)
     model = keras.Model(source, keras.layers.Dense(3)(x))
     summary = parameter_summary(model)
-    assert summary.by_kind == {
+    assert summary.to_dict()["by_kind"] == {
         "embeddings": 80,
         "attention": 4 * (8 * 8 + 8),
         "feed-forward": 0,
         "normalization": 16,
         "other": 27,
     }
-    assert summary.by_place["embeddings"] == 80
+    assert summary.count(place="embeddings") == 80
     assert summary.total == model.count_params()
 
 
