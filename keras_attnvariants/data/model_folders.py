@@ -1,6 +1,7 @@
 """Model folders: a model and its tokenizer, saved as one folder."""
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterator
 from collections.abc import Mapping
@@ -25,6 +26,7 @@ from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.transfer import sums_in_float32
 from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
@@ -148,10 +150,20 @@ def read_model(folder: Path) -> LoadedModel:
             f"`folder` must be a model folder, with {MANIFEST}, {CONFIG} and "
             f"{WEIGHTS}. Received: {folder}"
         )
-    check_folder(folder, (CONFIG, WEIGHTS))
+    read: list[bytes] = []
+
+    def entry_of(path: Path, below: Path) -> dict[str, Any]:
+        if path != folder / WEIGHTS:
+            return file_entry(path, below)
+        # Read once: what is loaded is what was checked.
+        data = read_file(path, below)
+        read.append(data)
+        return {"size": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+    check_folder(folder, (CONFIG, WEIGHTS), entry_of)
     tokenizer = load_tokenizer(folder)
     with told(folder, UNFIT):
-        weights = packing.unpack(read_file(folder / WEIGHTS, folder.parent))
+        weights = packing.unpack(read[0])
         arrays, numbers = packing.counts(weights)
     model = build_model(folder, arrays, numbers)
     with told(folder, UNFIT):
