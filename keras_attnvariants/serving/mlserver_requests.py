@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import itertools
-import json
 from collections.abc import Awaitable
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,13 +35,12 @@ def protect(app: Any, timeout: float) -> None:
         timeout: seconds within which a request must have come.
     """
     from fastapi.exceptions import RequestValidationError
-    from fastapi.responses import JSONResponse
 
     async def refuse(request: Any, error: Any) -> Any:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"]))
         text = f"The body must be an inference request. Received: {place}: "
-        return JSONResponse({"error": f"{text}{first['msg']}"[:300]}, 400)
+        return refusal(400, f"{text}{first['msg']}"[:300])
 
     app.add_exception_handler(RequestValidationError, refuse)
     routes = app.router.routes
@@ -68,7 +66,8 @@ class Guard:
             return await self.app(scope, receive, send)
         if dict(scope["headers"]).get(b"content-encoding", b"identity") != b"identity":
             # A small one might become a huge one.
-            return await _refuse(send, 415, "A request must not be compressed.")
+            answer = refusal(415, "A request must not be compressed.")
+            return await answer(scope, receive, send)
         body, more = b"", True
         try:
             async with asyncio.timeout(self.timeout):
@@ -80,10 +79,10 @@ class Guard:
                     more = message.get("more_body", False)
         except TimeoutError:
             text = f"A request must have come within {self.timeout:g} seconds."
-            return await _refuse(send, 408, text)
+            return await refusal(408, text)(scope, receive, send)
         if len(body) > MAX_BYTES:
             text = f"A request must not have more than {MAX_BYTES:,} bytes."
-            return await _refuse(send, 413, text)
+            return await refusal(413, text)(scope, receive, send)
         gone = asyncio.ensure_future(receive())
         bodies: list[Message] = [{"type": "http.request", "body": body}]
 
@@ -93,8 +92,7 @@ class Guard:
         work = asyncio.ensure_future(self.app(scope, read, send))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            if not work.done():
-                work.cancel()
+            work.cancel()
             with contextlib.suppress(asyncio.CancelledError):
                 await work
         finally:
@@ -103,12 +101,11 @@ class Guard:
         return None
 
 
-async def _refuse(send: Send, status: int, text: str) -> None:
-    """Answers with an error, and closes the connection, whose rest nobody reads."""
-    headers = [(b"content-type", b"application/json"), (b"connection", b"close")]
-    await send({"type": "http.response.start", "status": status, "headers": headers})
-    body = json.dumps({"error": text}).encode()
-    await send({"type": "http.response.body", "body": body})
+def refusal(status: int, text: str) -> Any:
+    """An error as an answer; the connection is closed, since nobody reads its rest."""
+    from fastapi.responses import JSONResponse
+
+    return JSONResponse({"error": text}, status, {"connection": "close"})
 
 
 @dataclass(eq=False)

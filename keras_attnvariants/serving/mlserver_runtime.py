@@ -108,7 +108,7 @@ class TranslationRuntime(MLModel):
 
 
 def texts_of(payload: InferenceRequest, max_sentences: int) -> list[str]:
-    """The texts of a request.
+    """The texts of a request; bytes that are not UTF-8 become U+FFFD.
 
     Raises:
         InferenceError: it has other inputs, or this one is not what it says it is.
@@ -129,22 +129,8 @@ def texts_of(payload: InferenceRequest, max_sentences: int) -> list[str]:
         (isinstance(values, list), "be a list", values),
         (shape in ([count], [count, 1]), f"have the shape [{count}, 1]", shape),
         (0 < count <= max_sentences, f"hold 1 to {max_sentences:,} sentences", count),
+        (all(isinstance(x, str | bytes) for x in values), "hold strings", values),
     ):
         if not is_right:
             raise InferenceError(f"`{INPUT}` must {wanted}. Received: {received!r:.80}")
-    return [text_of(value, number) for number, value in enumerate(values)]
-
-
-def text_of(value: object, number: int) -> str:
-    """A text, as a string; bytes that are not UTF-8 become U+FFFD.
-
-    Raises:
-        InferenceError: it is neither string nor bytes.
-    """
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "replace")
-    if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode()
-    raise InferenceError(
-        f"`{INPUT}` must hold strings. Received: {value!r:.80} at position {number}"
-    )
+    return [x if isinstance(x, str) else x.decode("utf-8", "replace") for x in values]
