@@ -79,19 +79,19 @@ class Input(NamedTuple):
         return tf.where(is_valid, values, default), is_valid
 
 
-TEXT = Input("text", tf.string, "texts to translate, UTF-8")
+TEXT = Input("text", tf.string, "sources, UTF-8")
 SOURCE = Input("source", tf.string, "texts, UTF-8")
-TARGET = Input("target", tf.string, "a translation of each source, UTF-8")
+TARGET = Input("target", tf.string, "what may be made of each source, UTF-8")
 SOURCE_IDS = Input(
     "source_ids", tf.int32, "tokens of the sources without BOS and EOS", rank=2
 )
 LENGTHS = Input("lengths", tf.int32, "tokens of each row; beyond may be anything")
-PREFIX = Input("prefix", tf.string, "how each translation begins, UTF-8; '' for any")
+PREFIX = Input("prefix", tf.string, "how each hypothesis begins, UTF-8; '' for any")
 BLOCK_UNKNOWN = Input("block_unknown", tf.bool, "whether to forbid unknown tokens")
 
 _COLD = "below 1, probable words become more so; 0 is greedy search"
 _FEWEST = "draw from the fewest words that have this probability together"
-_SEED = "of the random numbers; the same gives the same translation"
+_SEED = "of the random numbers; the same gives the same hypothesis"
 # Zero is not a probability.
 _LEAST = float(np.finfo("float32").tiny)
 SAMPLE_OPTIONS = (
@@ -273,9 +273,12 @@ class GraphTokenizer:
         is_cut = tf.logical_or(is_cut, lengths > max_tokens)
         return ids, tf.minimum(lengths, max_tokens), is_cut
 
-    def is_valid(self, text: Tensor) -> Tensor:
-        """Bool `[B]`: any text is valid."""
-        return tf.ones_like(text, tf.bool)
+    def read(
+        self, text: Tensor, max_tokens: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """The same for sources, and the status of each, int32 `[B]`: any is valid."""
+        ids, lengths, is_cut = self.encode(text, max_tokens)
+        return ids, lengths, is_cut, tf.zeros_like(lengths)
 
     def cut(self, text: Tensor) -> tuple[Tensor, Tensor]:
         """Valid UTF-8 of at most `max_characters` characters, and what was cut."""

@@ -37,9 +37,9 @@ class GraphRecordings:
     def __init__(self, tokenizer: Any, max_characters: int) -> None:
         self.stride = tokenizer.source_stride
 
-    def encode(
+    def read(
         self, audio: Tensor, lengths: Tensor, max_tokens: int
-    ) -> tuple[Tensor, Tensor, Tensor]:
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """The ids of recordings, padded to whole positions.
 
         Args:
@@ -49,20 +49,18 @@ class GraphRecordings:
 
         Returns:
             ids int32 `[B, S]`, lengths int32 `[B]`, 0 where those given are wrong,
-            and bool `[B]`, True for recordings that were cut.
+            bool `[B]`, True for recordings that were cut, and the status, int32 `[B]`.
         """
-        lengths = tf.where(self.is_valid(audio, lengths), lengths, 0)
+        is_valid = (lengths >= 0) & (lengths <= tf.shape(audio)[1])
+        status = tf.where(is_valid, int(Status.OK), int(Status.WRONG_LENGTH))
+        lengths = tf.where(is_valid, lengths, 0)
         limit = max_tokens * self.stride
         is_cut, lengths = lengths > limit, tf.minimum(lengths, limit)
         audio = audio[:, :limit]
         audio = tf.pad(audio, [[0, 0], [0, -tf.shape(audio)[1] % self.stride]])
         ids = samples_to_ids(tf.where(tf.math.is_nan(audio), 0.0, audio))
         is_sample = tf.sequence_mask(lengths, tf.shape(ids)[1])
-        return tf.where(is_sample, ids, 0), lengths, is_cut
-
-    def is_valid(self, audio: Tensor, lengths: Tensor) -> Tensor:
-        """Bool `[B]`, True where a length is one of the samples that are there."""
-        return (lengths >= 0) & (lengths <= tf.shape(audio)[1])
+        return tf.where(is_sample, ids, 0), lengths, is_cut, status
 
     def opened(self, wav: Tensor, max_tokens: int) -> tuple[dict[str, Tensor], Tensor]:
         """The inputs that stand for WAV files, and the status of each, int32 `[B]`.

@@ -118,25 +118,29 @@ def status_of_ids(
     return status
 
 
-def status_of_search(found: Hypotheses, status: Tensor) -> Tensor:
-    """The status `[B]` of each row after a search, from that before it."""
-    nothing = tf.equal(status, int(Status.OK)) & tf.equal(found.lengths[:, 0], 0)
-    return tf.where(nothing, int(Status.NOTHING_FOUND), status)
-
-
-def without_failed(found: Hypotheses, status: Tensor, pad_id: int) -> Hypotheses:
-    """Hypotheses, where a row with another status than `OK` has none.
+def with_status(
+    found: Hypotheses, status: Tensor, pad_id: int
+) -> tuple[Hypotheses, Tensor]:
+    """Hypotheses, none for rows that fail, and the status of each row.
 
     As in `Hypotheses`, one that is missing consists of padding, with length 0 and
     `IMPOSSIBLE` as its score.
+
+    Args:
+        found: what a search found.
+        status: int32 `[B]`, that of each row before the search.
+        pad_id: id of padding.
     """
-    is_ok = tf.equal(status, int(Status.OK))[:, None]
+    is_ok = tf.equal(status, int(Status.OK))
+    nothing = is_ok & tf.equal(found.lengths[:, 0], 0)
+    status = tf.where(nothing, int(Status.NOTHING_FOUND), status)
     missing = {"ids": pad_id, "scores": IMPOSSIBLE, "log_probs": IMPOSSIBLE}
 
     def without(name: str, values: Tensor | None) -> Tensor | None:
         if values is None:
             return None
-        rows = tf.reshape(is_ok, [-1] + [1] * (len(values.shape) - 1))
+        rows = tf.reshape(is_ok & ~nothing, [-1] + [1] * (len(values.shape) - 1))
         return tf.where(rows, values, tf.constant(missing.get(name, 0), values.dtype))
 
-    return Hypotheses(**{k: without(k, v) for k, v in found._asdict().items()})
+    kept = {name: without(name, values) for name, values in found._asdict().items()}
+    return Hypotheses(**kept), status

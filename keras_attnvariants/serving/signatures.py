@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 from typing import TypeAlias
 
@@ -16,7 +17,6 @@ from keras_attnvariants.decoding import Hypotheses
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding import sample
 from keras_attnvariants.decoding import score_tokens
-from keras_attnvariants.decoding.scoring import TokenScores
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving import inputs
 from keras_attnvariants.serving.exported import ExportedModel
@@ -28,8 +28,7 @@ from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.recordings import GraphRecordings
 from keras_attnvariants.serving.searches import BucketedSearch
 from keras_attnvariants.serving.searches import status_of_ids
-from keras_attnvariants.serving.searches import status_of_search
-from keras_attnvariants.serving.searches import without_failed
+from keras_attnvariants.serving.searches import with_status
 from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import OF_FILES
@@ -43,6 +42,8 @@ READERS: dict[str, Callable[..., Any]] = {
     "audio": GraphRecordings,
 }
 Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
+# A function and what it takes; there is none where it takes nothing.
+Offer: TypeAlias = tuple[Callable[..., dict[str, Tensor]], Sequence[Input]]
 
 
 class Signatures:
@@ -91,44 +92,33 @@ class Signatures:
         if tokenizer is not None and tokenizer.target is not tokenizer:
             reader = READERS[tokenizer.reads]
             self.reader = reader(tokenizer, options.max_characters)
-        ids = tf.TensorSpec([None, None], tf.int32)
-        self.score_tokens = tf.function(self.scored, [ids, ids], autograph=False)
         settings = SearchSettings.of(model, length_penalty=options.length_penalty)
         self.search_options = inputs.search_options(settings, model.max_length)
 
     def functions(self) -> dict[str, Signature]:
         """All signatures by name."""
-        translate_ids = self.signature(
-            self.translate_ids, inputs.SOURCE_IDS, inputs.LENGTHS
-        )
-        if self.reader is None:
-            return {DEFAULT: translate_ids, "translate_ids": translate_ids}
-        source, unknown = self.reader.inputs, inputs.BLOCK_UNKNOWN
-        files = self.reader.files
-        of_files = {OF_FILES: self.signature(self.translate_file, *files)}
-        return {
-            DEFAULT: self.signature(self.translate, *source),
-            **(of_files if files else {}),
-            "translate_ids": translate_ids,
-            "nbest": self.signature(self.nbest, *source),
-            "align": self.signature(self.align, *source),
-            "score": self.signature(self.score, *self.reader.scored, inputs.TARGET),
-            "translate_with": self.signature(
-                self.translate_with,
-                *source,
-                inputs.PREFIX,
-                unknown,
-                *self.search_options,
-            ),
-            "sample": self.signature(self.sample, *source, *inputs.SAMPLE_OPTIONS),
-        }
-
-    def signature(
-        self, function: Callable[..., dict[str, Tensor]], *inputs: Input
-    ) -> Signature:
-        """A method of this class as a signature that checks its inputs."""
+        ids = inputs.SOURCE_IDS, inputs.LENGTHS
+        offered: dict[str, Offer] = {"translate_ids": (self.translate_ids, ids)}
+        if self.reader is not None:
+            source = self.reader.inputs
+            constraints = inputs.PREFIX, inputs.BLOCK_UNKNOWN, *self.search_options
+            offered |= {
+                DEFAULT: (self.translate, source),
+                OF_FILES: (self.translate_file, self.reader.files),
+                "nbest": (self.nbest, source),
+                "align": (self.align, source),
+                "score": (self.score, (*self.reader.scored, inputs.TARGET)),
+                "translate_with": (self.translate_with, (*source, *constraints)),
+                "sample": (self.sample, (*source, *inputs.SAMPLE_OPTIONS)),
+            }
+        limit = self.options.max_batch
         exact = check_integers if self.multiplies_integers else None
-        return Signature(function, inputs, self.options.max_batch, exact)
+        found = {
+            name: Signature(function, taken, limit, exact)
+            for name, (function, taken) in offered.items()
+            if taken
+        }
+        return {DEFAULT: found["translate_ids"], **found}
 
     def resources(self) -> tf.Module:
         """The weights and the tokenizer, which the functions need besides graphs."""
@@ -142,14 +132,13 @@ class Signatures:
         return module
 
     def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
-        """The best translation of each row of token ids; needs no TensorFlow Text."""
+        """The best hypothesis for each row of ids; needs no TensorFlow Text."""
         limit = self.options.max_tokens * self.several.stride
         size, pad_id = self.model.source_vocabulary_size, self.model.pad_id
         status = status_of_ids(source_ids, lengths, size, pad_id)
         lengths = tf.where(tf.equal(status, 0), lengths, 0)
-        found, status = self.find(
-            self.best, source_ids, tf.minimum(lengths, limit), status
-        )
+        found = self.best(source_ids, tf.minimum(lengths, limit))
+        found, status = with_status(found, status, pad_id)
         return {
             "ids": found.ids[:, 0],
             "lengths": found.lengths[:, 0],
@@ -159,11 +148,11 @@ class Signatures:
         }
 
     def translate(self, **source: Tensor) -> dict[str, Tensor]:
-        """The best translation of each sentence."""
+        """The best hypothesis for each source."""
         return self.translated(source, self.best)[0]
 
     def translate_file(self, **file: Tensor) -> dict[str, Tensor]:
-        """The best translation of each file."""
+        """The best hypothesis for each file."""
         longest = self.options.max_tokens
         source, status = self.reader.opened(*file.values(), max_tokens=longest)
         outputs = self.translate(**source)
@@ -171,9 +160,10 @@ class Signatures:
         return {**outputs, "status": tf.where(is_read, outputs["status"], status)}
 
     def nbest(self, **source: Tensor) -> dict[str, Tensor]:
-        """The best translations of each text."""
+        """The best hypotheses for each source."""
         ids, lengths, is_cut, status = self.read(source)
-        found, status = self.find(self.several, ids, lengths, status)
+        found = self.several(ids, lengths)
+        found, status = with_status(found, status, self.model.pad_id)
         batch, count, width = tf.unstack(tf.shape(found.ids))
         translations = self.target_tokenizer.decode(
             tf.reshape(found.ids, [batch * count, width]),
@@ -187,7 +177,7 @@ class Signatures:
         }
 
     def align(self, **source: Tensor) -> dict[str, Tensor]:
-        """The best translation of each text: its tokens and what they come from."""
+        """The best hypothesis for each source: its tokens and what they come from."""
         outputs, found, ids = self.translated(source, self.aligned)
         return {
             **outputs,
@@ -198,10 +188,10 @@ class Signatures:
         }
 
     def score(self, target: Tensor, **source: Tensor) -> dict[str, Tensor]:
-        """The probability of each target as a translation of its source."""
+        """The probability of each target, given its source."""
         source_ids, _, source_is_cut, status = self.read(source)
         target_ids, _, target_is_cut = self.encode(target)
-        scored = self.score_tokens(source_ids, target_ids)
+        scored = score_tokens(self.exported, source_ids, target_ids)
         return {
             "log_probs": tf.where(
                 tf.equal(status, int(Status.OK)),
@@ -214,14 +204,10 @@ class Signatures:
             "truncated": tf.logical_or(source_is_cut, target_is_cut),
         }
 
-    def scored(self, source_ids: Tensor, target_ids: Tensor) -> TokenScores:
-        """The scores of the tokens of targets, given their sources."""
-        return score_tokens(self.exported, source_ids, target_ids)
-
     def translate_with(
         self, prefix: Tensor, block_unknown: Tensor, **values: Tensor
     ) -> dict[str, Tensor]:
-        """The best translation of each text, under constraints of its own."""
+        """The best hypothesis for each source, under constraints of its own."""
         source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(self.search_options, values)
         lowest, highest = options["min_length"], options["max_length"]
@@ -247,7 +233,7 @@ class Signatures:
         return {**outputs, **sums_of(found), "truncated": truncated}
 
     def sample(self, **values: Tensor) -> dict[str, Tensor]:
-        """A translation of each text, drawn by its seed."""
+        """A hypothesis for each source, drawn by its seed."""
         source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(inputs.SAMPLE_OPTIONS, values)
 
@@ -266,7 +252,7 @@ class Signatures:
     def translated(
         self, source: dict[str, Tensor], search: Search, is_valid: Tensor | None = None
     ) -> tuple[dict[str, Tensor], Hypotheses, Tensor]:
-        """The best translation of each text: outputs, hypotheses and ids of the text.
+        """The best hypothesis for each source: outputs, hypotheses, ids of sources.
 
         Args:
             source: the inputs of the reader.
@@ -278,7 +264,7 @@ class Signatures:
             wrong = tf.where(is_valid, int(Status.OK), int(Status.WRONG_OPTION))
             status = tf.where(tf.equal(status, 0), wrong, status)
             lengths = tf.where(is_valid, lengths, 0)
-        found, status = self.find(search, ids, lengths, status)
+        found, status = with_status(search(ids, lengths), status, self.model.pad_id)
         best = found.ids[:, 0], found.lengths[:, 0]
         outputs = {
             "translations": self.target_tokenizer.decode(*best),
@@ -290,33 +276,13 @@ class Signatures:
 
     def read(self, source: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Ids `[B, S]`, lengths, what was cut, and the status so far `[B]`."""
-        values = source.values()
-        is_valid = self.reader.is_valid(*values)
-        status = tf.where(is_valid, int(Status.OK), int(Status.WRONG_LENGTH))
-        longest = self.options.max_tokens
-        return *self.reader.encode(*values, max_tokens=longest), status
+        return self.reader.read(*source.values(), max_tokens=self.options.max_tokens)
 
     def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Ids `[B, T]`, lengths `[B]` and what was cut `[B]` of targets."""
         # Each target has BOS or EOS besides its tokens.
         longest = min(self.options.max_tokens, self.model.max_length - 1)
         return self.target_tokenizer.encode(text, longest)
-
-    def find(
-        self, search: Search, ids: Tensor, lengths: Tensor, status: Tensor | None = None
-    ) -> tuple[Hypotheses, Tensor]:
-        """The hypotheses of a search, none for rows that fail, and the status of each.
-
-        Args:
-            search: takes ids and lengths.
-            ids: int32 `[B, S]`.
-            lengths: int32 `[B]`, 0 for rows that have failed already.
-            status: int32 `[B]`, of each row so far; by default all are well.
-        """
-        found = search(ids, lengths)
-        status = tf.zeros_like(lengths) if status is None else status
-        status = status_of_search(found, status)
-        return without_failed(found, status, self.model.pad_id), status
 
 
 def sums_of(found: Hypotheses) -> dict[str, Tensor]:

@@ -52,12 +52,12 @@ class Status(IntEnum):
 
 
 STATUS_DOCS = {
-    Status.OK: "translated; an empty text has an empty translation",
+    Status.OK: "all is well; an empty source has an empty hypothesis",
     Status.WRONG_LENGTH: "its entry of `lengths` is negative or above the width of "
     "`source_ids`",
     Status.UNKNOWN_ID: "an id within its length is not in the vocabulary",
     Status.PADDING_INSIDE: "an id within its length is that of padding",
-    Status.NOTHING_FOUND: "the search found no translation",
+    Status.NOTHING_FOUND: "the search found no hypothesis",
     Status.WRONG_OPTION: "an option is out of range, or excludes another",
     Status.WRONG_FILE: "it is no WAV file of 16-bit PCM, or it ends early",
     Status.WRONG_RATE: "its sample rate is not 16,000 Hz",

@@ -32,19 +32,21 @@ from keras_attnvariants.serving.translator import STATUS_DOCS
 from keras_attnvariants.utils.importing import import_tensorflow_text
 
 OUTPUTS = {
-    "translations": "best first; empty for an empty text",
+    "translations": "hypotheses, best first; empty for an empty source",
     "scores": "log probability, EOS included, normalised by length; "
-    f"{IMPOSSIBLE:g} if there is no translation",
-    "alignments": "attention of each token to each source token; 0 if there is none",
-    "pieces": "tokens of the translation or target with EOS, padded with empty strings",
-    "source_pieces": "tokens of each text, padded with empty strings",
-    "log_probs": "log probability of the translation or target and EOS, not normalised",
+    f"{IMPOSSIBLE:g} if there is no hypothesis",
+    "alignments": "attention of each token to each position of its source; 0 if there "
+    "is none",
+    "pieces": "tokens of the hypothesis or target with EOS, padded with empty strings",
+    "source_pieces": "tokens of each text, or the seconds at which positions of each "
+    "recording begin, padded with empty strings",
+    "log_probs": "log probability of the hypothesis or target and EOS, not normalised",
     "token_log_probs": "log probability of each token after those before it; 0 for "
     "padding",
     "ids": "tokens with EOS, padded",
     "lengths": "number of tokens, EOS included",
-    "truncated": "whether a limit cut the text",
-    "status": "0 if the sentence was translated; the other codes are under `status`",
+    "truncated": "whether a limit cut the source",
+    "status": "0 if all is well; the other codes are under `status`",
 }
 
 

@@ -11,8 +11,7 @@ from keras_attnvariants.serving import export
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.searches import BucketedSearch
 from keras_attnvariants.serving.searches import status_of_ids
-from keras_attnvariants.serving.searches import status_of_search
-from keras_attnvariants.serving.searches import without_failed
+from keras_attnvariants.serving.searches import with_status
 from keras_attnvariants.serving.translator import STATUS_DOCS
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
@@ -93,7 +92,7 @@ def test_no_row_has_no_status():
 
 def test_a_search_without_a_result_is_reported():
     before = tf.constant([Status.OK, Status.OK, Status.UNKNOWN_ID])
-    after = status_of_search(hypotheses([1, 0, 0]), before)
+    _, after = with_status(hypotheses([1, 0, 0]), before, PAD)
     assert after.numpy().tolist() == [
         Status.OK,
         Status.NOTHING_FOUND,
@@ -103,7 +102,7 @@ def test_a_search_without_a_result_is_reported():
 
 def test_a_sentence_that_failed_has_no_hypothesis():
     found = hypotheses([3, 1])
-    left = without_failed(found, tf.constant([Status.OK, Status.UNKNOWN_ID]), PAD)
+    left, _ = with_status(found, tf.constant([Status.OK, Status.UNKNOWN_ID]), PAD)
     for all_of, some in zip(found, left, strict=True):
         np.testing.assert_array_equal(some[0], all_of[0])
     assert not left.ids[1].numpy().any()
@@ -113,7 +112,7 @@ def test_a_sentence_that_failed_has_no_hypothesis():
     assert not left.alignments[1].numpy().any()
     assert not left.token_log_probs[1].numpy().any()
     alone = found._replace(alignments=None, token_log_probs=None)
-    alone = without_failed(alone, tf.constant([Status.OK] * 2), PAD)
+    alone, _ = with_status(alone, tf.constant([Status.OK] * 2), PAD)
     assert alone.alignments is None
 
 
