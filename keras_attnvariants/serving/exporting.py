@@ -82,6 +82,7 @@ from keras_attnvariants.serving.version_files import write_info
 from keras_attnvariants.serving.version_files import write_warm_up
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.locks import lock_folder
 
@@ -130,9 +131,10 @@ def export(
         file in `manifest.json`, see `keras_attnvariants.serving.verify`.
 
     Raises:
-        ValueError: an option is out of range or excludes another, the version exists,
-            the vocabularies differ, the shortlist or the precision does not fit to the
-            model, or the model uses operators that no server has.
+        ValueError: an option is out of range or excludes another, the vocabularies
+            differ, the shortlist or the precision does not fit to the model, or the
+            model uses operators that no server has.
+        FileExistsError: the version exists: servers expect that it never changes.
         ProcessorError: `precision` is `"int8"`, and translations would be wrong here.
         TypeError: `shortlist` is given with an ensemble.
         FolderInUseError: another export into `path` is at work.
@@ -225,12 +227,4 @@ def new_version(path: Path, version: int | None) -> Path:
     """The folder of a version that does not exist yet."""
     if version is None:
         version = max(versions(path), default=0) + 1
-    check_integer("version", version)
-    folder = path / str(version)
-    if folder.exists():
-        raise ValueError(
-            f"`version` must be new, because servers expect that versions never "
-            f"change, and there is a folder {folder}. "
-            f"Received: {version}"
-        )
-    return folder
+    return check_new(path / str(check_integer("version", version)), "version")

@@ -4,7 +4,6 @@ The packages that hold them import TensorFlow, which takes seconds. `messages.te
 declares the fields that we use; protobuf keeps the others.
 """
 
-import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -90,8 +89,6 @@ def from_proto(name: str, proto: Any) -> Array:
         values = values.astype(dtype)
     else:
         values = np.array(getattr(proto, field), dtype)
-    if values.size != math.prod(shape):
-        raise ValueError(f"`{name}` has {values.size} values for the shape {shape}")
     return values.reshape(shape)
 
 

@@ -44,9 +44,7 @@ class TranslationRuntime(MLModel):
     """
 
     def __init__(self, settings: ModelSettings) -> None:
-        # MLServer would merge requests before they are checked.
-        super().__init__(settings.model_copy(update={"max_batch_size": 0}))
-        self._max_wait = settings.max_batch_time
+        super().__init__(settings)
         extra = settings.parameters.extra or {}
         self._timeout = check_positive("timeout", extra.get("timeout", SECONDS))
 
@@ -61,7 +59,7 @@ class TranslationRuntime(MLModel):
             translator.translate,
             max_batch=limits["max_batch"],
             longest=longest,
-            max_wait=self._max_wait,
+            max_wait=self.settings.max_batch_time,
         )
         self.inputs = [MetadataTensor(name=INPUT, datatype="BYTES", shape=[-1])]
         self.outputs = [MetadataTensor(name=OUTPUT, datatype="BYTES", shape=[-1])]

@@ -49,7 +49,7 @@ class SavedTranslator(BaseTranslator):
     Raises:
         FileNotFoundError: the folder is not a SavedModel of this package.
         DamagedFolderError: TensorFlow cannot load or run it.
-        ValueError: it was exported without a tokenizer, or is not what it should be.
+        ValueError: it is not what it should be.
 
     Example:
 
@@ -63,12 +63,6 @@ class SavedTranslator(BaseTranslator):
     def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
         self.path = newest_version(path)
         self.info, self.signatures, self._functions = load(self.path, verify)
-        if self.signatures[DEFAULT].inputs.keys().isdisjoint({"text", "audio"}):
-            raise ValueError(
-                "`path` must be a SavedModel that translates text. This one was "
-                "exported without a tokenizer: call its signature translate_ids with "
-                f"token ids. Received: {path}"
-            )
         limit = self.info["options"]["max_tokens"]
         self._longest = limit * AudioTokenizer.source_stride + 1
 

@@ -46,14 +46,9 @@ class ShortlistedSteps:
             )
         shortlist.check(model.source_vocabulary_size, model.vocabulary_size)
         first = max(model.pad_id, model.bos_id, model.eos_id, 1) + 1
-        check_integer("shortlist_width", width)
+        # All lists have these in common.
+        check_integer("shortlist_width", width, minimum=first + len(shortlist.common))
         self.vocabulary_size = min(width, model.vocabulary_size)
-        least = first + len(shortlist.common)
-        if self.vocabulary_size < least:
-            raise ValueError(
-                f"`shortlist_width` must be at least {least}, for the tokens that all "
-                f"lists have in common. Received: {width}"
-            )
         size, count = model.vocabulary_size, shortlist.by_source.shape[1]
         # The larger, the sooner a token is in a list: common ones, then the best
         # proposals of all source tokens, then the second best ones.

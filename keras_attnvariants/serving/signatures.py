@@ -211,11 +211,9 @@ class Signatures:
         source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(self.search_options, values)
         lowest, highest = options["min_length"], options["max_length"]
-        # The minimum of the export yields to a maximum; one that is given does not.
-        yields = tf.equal(values["min_length"], -1) & (highest > 0)
-        lowest = tf.where(yields, tf.minimum(lowest, highest - 1), lowest)
-        options["min_length"] = lowest
-        is_valid &= tf.equal(highest, 0) | (lowest < highest)
+        # The search lets a minimum yield to a maximum: that of the export may.
+        is_omitted = tf.equal(values["min_length"], -1)
+        is_valid &= is_omitted | tf.equal(highest, 0) | (lowest < highest)
         prefix_ids, _, prefix_is_cut = self.encode(prefix)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:

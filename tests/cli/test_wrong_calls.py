@@ -230,7 +230,7 @@ CALLS = {
         (f"{EXPORT} --model HERE/nowhere", "trained model"),
         (f"{EXPORT} --output FILE", "is a file"),
         (f"{EXPORT} --output FILE/saved", "is a file"),
-        (f"{EXPORT} --output SAVED --version 1", "`version` must be new"),
+        (f"{EXPORT} --output SAVED --version 1", "`version` must not exist"),
         (f"{EXPORT} --version 0", "--version"),
         (f"{EXPORT} --beam-size 0", "--beam-size"),
         (f"{EXPORT} --beam-size 100000", "--beam-size"),

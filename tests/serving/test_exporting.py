@@ -40,7 +40,7 @@ def test_versions_count_up(exported_for_ids, tmp_path):
 
 def test_a_version_never_changes(exported, models):
     path = exported["hc-sa"]
-    with pytest.raises(ValueError, match=r"`version` must be new.*Received: 1"):
+    with pytest.raises(FileExistsError, match="`version` must not exist"):
         export(models["hc-sa"], None, path.parent, version=1)
 
 

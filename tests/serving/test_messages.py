@@ -125,7 +125,7 @@ def test_invalid_unicode_is_replaced():
 def test_a_shape_that_is_not_that_of_the_values_is_refused(size):
     proto = to_proto(np.zeros(2, "float32"))
     proto.tensor_shape.dim[0].size = size
-    with pytest.raises(ValueError, match="`x` has 2 values for the shape"):
+    with pytest.raises(ValueError, match="cannot reshape array of size 2 into shape"):
         from_proto("x", proto)
 
 

@@ -120,10 +120,12 @@ def test_changed_files_are_loaded_only_if_that_is_asked_for(exported, tmp_path):
     assert translator.translate([""]) == [""]
 
 
-def test_a_savedmodel_of_token_ids_is_refused_in_one_line(exported_for_ids):
-    message = r"^`path` must be .* translates text\. .* translate_ids .*Received: .*$"
-    with pytest.raises(ValueError, match=message):
-        SavedTranslator(exported_for_ids)
+def test_a_savedmodel_of_token_ids_translates_these_alone(exported_for_ids):
+    translator = SavedTranslator(exported_for_ids)
+    with pytest.raises(ValueError, match="takes `lengths`, `source_ids`"):
+        translator.translate(["a"])
+    ids = {"source_ids": [[5, 6], [7, 0]], "lengths": [2, 1]}
+    assert translator.predict(ids)["status"].tolist() == [0, 0]
 
 
 def test_no_text_has_no_translation(translator):

@@ -138,12 +138,12 @@ def test_a_list_has_a_width_without_being_told(monkeypatch, given, vocabulary, w
 
 def test_what_does_not_fit_is_refused():
     model = sharp_model("hc-sa")
-    with pytest.raises(ValueError, match="`shortlist_width` must be at least 6"):
+    with pytest.raises(ValueError, match="`shortlist_width` must be an integer >= 6"):
         ShortlistedSteps(model, shortlist_of(common=[90, 91]), 5)
     with pytest.raises(ValueError, match="vocabularies of the model"):
         ShortlistedSteps(model, shortlist_of(common=[VOCABULARY_SIZE]), 50)
     with pytest.raises(TypeError, match=r"one matrix.* Received: Ensemble"):
         ShortlistedSteps(Ensemble([model, model]), shortlist_of(), 50)
     moved = sharp_model("hc-sa", eos_id=50)
-    with pytest.raises(ValueError, match="`shortlist_width` must be at least 51"):
+    with pytest.raises(ValueError, match="`shortlist_width` must be an integer >= 51"):
         ShortlistedSteps(moved, shortlist_of(), 50)

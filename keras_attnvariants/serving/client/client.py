@@ -123,21 +123,18 @@ class Client(BaseTranslator):
         outputs: Sequence[str] | None = None,
     ) -> dict[str, Array]:
         """See `BaseTranslator.predict`."""
+        size = self.max_batch
         try:
             call = checked_call(self._signature(signature), inputs, outputs)
-            while True:
-                size = self.max_batch
-                try:
-                    return self._predict_batches(call, size)
-                except InvalidRequestError as refusal:
-                    limit = limit_in(str(refusal))
-                    if not self.learns_max_batch or not 0 < limit < size:
-                        raise
-                    self.max_batch = limit
-        except (ValueError, InvalidRequestError):
+            return self._predict_batches(call, size)
+        except (ValueError, InvalidRequestError) as refusal:
             # A new version may have other signatures.
             self._known = {}
-            raise
+            limit = limit_in(str(refusal))
+            if not self.learns_max_batch or not 0 < limit < size:
+                raise
+            self.max_batch = limit
+        return self.predict(inputs, signature, outputs)
 
     def close(self) -> None:
         """Ends the connections."""
@@ -150,24 +147,18 @@ class Client(BaseTranslator):
         self.close()
 
     def _signature(self, name: str) -> Signature:
-        known = self.signatures()
-        try:
-            return known[check_choice("signature", name, sorted(known))]
-        except ValueError:
-            self._known = {}
-            raise
+        if name not in self._known:  # a new version may have it
+            self._known = self._ask(self._server.signatures)
+        return self._known[check_choice("signature", name, sorted(self._known))]
 
     def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
         """Calls with so many sentences at a time, or what fits, several at once."""
         fitting = max(self._max_bytes // call.bytes_of_row, 1)
         rows, parts = zip(*call.batches(min(size, fitting)), strict=True)
         asks = [functools.partial(self._server.predict, call, part) for part in parts]
-        if len(asks) == 1:
-            found = [self._ask(asks[0])]
-        else:
-            with ThreadPoolExecutor(self.together) as pool:
-                # After a failure those that wait do not begin.
-                found = list(pool.map(self._ask, asks))
+        with ThreadPoolExecutor(self.together) as pool:
+            # After a failure those that wait do not begin.
+            found = list(pool.map(self._ask, asks))
         with reading(self._server.address):
             return call.joined(rows, found)
 
