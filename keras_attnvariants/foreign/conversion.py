@@ -130,17 +130,10 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
         tables["output/bias"] = bias
     for name, weight in by_path(model.weights).items():
         part, _, rest = name.partition("/")
-        array = (
-            tables[rest]
-            if part == "embeddings"
-            else foreign.block_weight(foreign.arrays, name)
+        is_table = part == "embeddings"
+        weight.assign(
+            tables[rest] if is_table else foreign.block_weight(foreign.arrays, name)
         )
-        if array.shape != tuple(weight.shape):
-            raise ValueError(
-                f"The sizes of a model must be those that its configuration names: "
-                f"{tuple(weight.shape)} for {name}. Received: {array.shape}"
-            )
-        weight.assign(array)
     foreign.arrays.check_all_taken()
     tokenizer = Tokenizer.for_sides(
         source.source_model(subwords[0]), target.target_model(subwords[1])

@@ -109,14 +109,7 @@ def load_adapted(folder: Path) -> LoadedModel:
         FetchError: a hub does not give the model.
     """
     settings = read_adapter(folder)
-    try:
-        place = find_model(settings.model)
-    except FileNotFoundError as error:
-        raise FileNotFoundError(
-            "An adapter needs the model that it belongs to, which is not where it was: "
-            f"{settings.model}. Received: {folder}"
-        ) from error
-    loaded = load_model(place)
+    loaded = load_model(find_model(settings.model, f"model of the adapter {folder}"))
     if (found := weights_sha256(loaded.model)) != settings.sha256:
         raise ValueError(
             f"An adapter belongs to one model, that of sha256 {settings.sha256:.12}…. "

@@ -123,7 +123,7 @@ def test_a_projection_of_its_own(tmp_path):
         ({"enc-depth": "deep"}, "enc-depth must be a number. Received: 'deep'"),
         ({"enc-depth": 3}, "must have encoder_l3_self_Wq, with the layers"),
         ({"dec-depth": 0}, "num_decoder_layers"),
-        ({"transformer-dim-ffn": 8}, "sizes.*that its configuration names"),
+        ({"transformer-dim-ffn": 8}, "shape of the target variable"),
     ],
 )
 def test_models_that_do_not_fit(tmp_path, options, message):

@@ -72,7 +72,7 @@ def test_it_may_belong_to_a_model_of_the_package(tmp_path):
 
 def test_the_model_is_gone(place):
     shutil.rmtree(place / "model")
-    with pytest.raises(FileNotFoundError, match=r"not where it was: \.\./model"):
+    with pytest.raises(FileNotFoundError, match=r"model of the adapter .*'\.\./model'"):
         kav.load_model(place / "adapter")
 
 
