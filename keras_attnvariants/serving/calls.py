@@ -213,14 +213,14 @@ def checked_call(
         ValueError: there is no such output, or an input is missing, unknown, of
             another type or rank, or of another number of rows than the others.
     """
-    names = list(signature.outputs if outputs is None else outputs)
-    for name in names:
-        check_choice("outputs", name, sorted(signature.outputs))
     if inputs.keys() != signature.inputs.keys():
         raise ValueError(
             f"Signature {signature.name!r} takes {_names(signature.inputs)}. "
             f"Received: {_names(inputs)}"
         )
+    names = list(signature.outputs if outputs is None else outputs)
+    for name in names:
+        check_choice("outputs", name, sorted(signature.outputs))
     specs = signature.inputs.items()
     arrays = {name: spec.array(name, inputs[name]) for name, spec in specs}
     rows = {name: len(array) for name, array in arrays.items()}

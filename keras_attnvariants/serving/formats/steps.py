@@ -8,7 +8,6 @@ operators that only TensorFlow has.
 from collections.abc import Callable
 from collections.abc import Sequence
 from typing import Any
-from typing import NamedTuple
 
 import keras
 import numpy as np
@@ -29,14 +28,6 @@ from keras_attnvariants.utils.typing import Tensor
 CONTEXT, STATE, NEXT = "context", "state", "next"
 
 
-class Function(NamedTuple):
-    """A graph of TensorFlow, and names for its inputs and outputs in their order."""
-
-    graph: Any
-    inputs: list[str]
-    outputs: list[str]
-
-
 class StepFunctions:
     """`encode`, `initial_state` and `step` as functions of named tensors.
 
@@ -45,7 +36,8 @@ class StepFunctions:
         beams: number of hypotheses of a sentence, `K`.
 
     Attributes:
-        functions: the three functions by name.
+        functions: the three functions by name: the graph, and names for its inputs and
+            outputs in their order.
     """
 
     def __init__(self, model: Any, beams: int) -> None:
@@ -158,14 +150,17 @@ def in_order_of(parents: Tensor, state: NestedTensors) -> NestedTensors:
 
 def traced(
     function: Callable[..., dict[str, Tensor]], inputs: list[tf.TensorSpec]
-) -> Function:
-    """The graph of a function, of operators that are not TensorFlow's alone."""
+) -> tuple[Any, list[str], list[str]]:
+    """The graph of a function, of operators that are not TensorFlow's alone.
+
+    Returns:
+        The graph, and names for its inputs and outputs in their order.
+    """
     # What it would hand to XLA has them: caches that are written by general operators.
     graph = tf.function(function, inputs, autograph=False, jit_compile=True)
     found = graph.get_concrete_function()
-    names = [spec.name for spec in inputs]
     # TensorFlow lists the entries of a dict in the order of their keys.
-    return Function(found, names, sorted(found.structured_outputs))
+    return found, [spec.name for spec in inputs], sorted(found.structured_outputs)
 
 
 def float_model(model: Any) -> Any:
