@@ -277,8 +277,10 @@ class Tokenizer:
         import tensorflow as tf
 
         tensorflow_text = import_tensorflow_text()
+        # In a graph, TensorFlow takes two of one name for the same one.
+        name = f"tokenizer_{self.sha256:.12}"
         return tensorflow_text.SentencepieceTokenizer(
-            model=self._own_bytes, out_type=tf.int32
+            model=self._own_bytes, out_type=tf.int32, name=name
         )
 
     def __reduce__(self) -> tuple[type[Tokenizer], tuple[bytes]]:

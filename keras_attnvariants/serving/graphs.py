@@ -201,7 +201,6 @@ def share_tokenizers(graph: Any) -> None:
     makes it by a function without inputs and with one output, and servers by a node
     outside of functions.
     """
-    name_tokenizers_apart(graph.library.function)
     makers = {
         content(node): function.signature.name
         for function in graph.library.function
@@ -217,24 +216,6 @@ def share_tokenizers(graph: Any) -> None:
             node.attr["Tin"].list.SetInParent()
             node.attr["Tout"].list.type.append(types_pb2.DT_RESOURCE)
             node.attr["f"].func.name = maker
-
-
-def name_tokenizers_apart(functions: Iterable[Any]) -> None:
-    """Gives the tokenizers in `FunctionDef`s names of their own.
-
-    TensorFlow takes two of one name for the same one, also in different functions.
-    """
-    seen: set[str] = set()
-    for number, function in enumerate(functions):
-        found = [node.name for node in function.node_def if node.op == TOKENIZER]
-        names = {name: f"{name}_{number}" for name in found if name in seen}
-        seen.update(found)
-        for node in function.node_def:
-            node.name = names.get(node.name, node.name)
-            node.input[:] = [redirected(source, names) for source in node.input]
-        for outputs in (function.ret, function.control_ret) if names else ():
-            for name, source in list(outputs.items()):
-                outputs[name] = redirected(source, names)
 
 
 def share_in_function(function: Any) -> None:
