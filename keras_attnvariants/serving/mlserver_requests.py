@@ -92,12 +92,11 @@ class Guard:
         work = asyncio.ensure_future(self.app(scope, read, send))
         try:
             await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
-            work.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await work
         finally:
             work.cancel()
             gone.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await work
         return None
 
 

@@ -87,11 +87,11 @@ class Signatures:
         self.reader: Any = None
         self.target_tokenizer: Any = None
         if tokenizer is not None:
-            target = GraphTokenizer(tokenizer.target, options.max_characters)
-            self.reader = self.target_tokenizer = target
-        if tokenizer is not None and tokenizer.target is not tokenizer:
-            reader = READERS[tokenizer.reads]
-            self.reader = reader(tokenizer, options.max_characters)
+            longest = options.max_characters
+            self.reader = GraphTokenizer(tokenizer.target, longest)
+            self.target_tokenizer = self.reader
+            if tokenizer.target is not tokenizer:
+                self.reader = READERS[tokenizer.reads](tokenizer, longest)
         settings = SearchSettings.of(model, length_penalty=options.length_penalty)
         self.search_options = inputs.search_options(settings, model.max_length)
 
