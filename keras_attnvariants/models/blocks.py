@@ -22,20 +22,23 @@ Scores = dict[str, Tensor]
 
 
 class Block(keras.layers.Layer):
-    """The common part of encoder and decoder blocks: self-attention, feed-forward.
+    """Self-attention, cross-attention and feed-forward, of which any can be absent.
 
     Args:
         self_attention: attention layer, or `None`.
         feed_forward: `FeedForward` layer, or `None`.
         normalization: `"pre"` or `"post"`.
         dropout: rate on the output of every sub-layer.
+        cross_attention: attention layer of a decoder block, or `None`.
         **kwargs: those of `keras.layers.Layer`.
 
     Attributes:
         ROLES: roles of its attention layers; the first gives blocks their names.
+        is_causal: whether no position sees later ones.
     """
 
     ROLES: tuple[str, ...]
+    is_causal: bool
 
     def __init__(
         self,
@@ -43,6 +46,7 @@ class Block(keras.layers.Layer):
         feed_forward: FeedForward | None,
         normalization: str,
         dropout: float,
+        cross_attention: BaseAttention | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -53,6 +57,8 @@ class Block(keras.layers.Layer):
         # `None` if the sub-layer is, and only then.
         self.self_residual: Any = self.residual(self_attention, "self_residual")
         self.feed_forward_residual: Any = self.residual(feed_forward, "ff_residual")
+        self.cross_attention = cross_attention
+        self.cross_residual: Any = self.residual(cross_attention, "cross_residual")
 
     def residual(
         self, sublayer: keras.layers.Layer | None, name: str
@@ -68,47 +74,62 @@ class Block(keras.layers.Layer):
         return Residual(normalization, dropout, dtype=self.dtype_policy, name=name)
 
     def build(self, input_shape: Shape) -> None:
-        if self.self_attention is not None:
-            self.self_attention.build(input_shape, input_shape)
-            self.self_residual.build(input_shape)
-        if self.feed_forward is not None:
-            self.feed_forward.build(input_shape)
-            self.feed_forward_residual.build(input_shape)
+        for sublayer, residual in (
+            (self.self_attention, self.self_residual),
+            (self.feed_forward, self.feed_forward_residual),
+            (self.cross_attention, self.cross_residual),
+        ):
+            if sublayer is not None:
+                sublayer.build(input_shape)
+                residual.build(input_shape)
 
-    def attend(
+    def attentions(self) -> list[tuple[str, Any, Residual]]:
+        """The attention layers that there are: `"self"` or `"cross"`, layer, residual.
+
+        They are in the order in which the block applies them.
+        """
+        layers = (
+            ("self", self.self_attention, self.self_residual),
+            ("cross", self.cross_attention, self.cross_residual),
+        )
+        return [each for each in layers if each[1] is not None]
+
+    def call(
         self,
-        role: str,
         x: Tensor,
-        value: Tensor | None = None,
+        encoded: Tensor | None = None,
+        source_mask: Tensor | None = None,
         training: bool | None = None,
-        return_scores: bool = False,
-        **options: Any,
-    ) -> tuple[Tensor, Scores]:
-        """An attention sub-layer over a whole sequence.
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """The block over a whole sequence.
 
         Args:
-            role: `"self"` or `"cross"`.
-            x: `[B, T, width]`.
-            value: what cross-attention attends to, `[B, S, width]`.
+            x: `[B, L, width]`, the source in an encoder, else the target.
+            encoded: the encoded source, `[B, S, width]`, in a decoder.
+            source_mask: bool `[B, S]`, false for padding.
             training: whether dropout is applied.
-            return_scores: whether the weights are returned.
-            **options: further arguments of the attention layer.
+            return_attention_scores: whether to return the weights as well.
 
         Returns:
-            `[B, T, width]`, and the weights by role: none if they are not requested,
-            if the sub-layer is absent, or if it has no weights.
+            `[B, L, width]`; with scores also the attention weights by role, `"self"`
+            and `"cross"`: none of a sub-layer that is absent or has no weights.
         """
-        attention = getattr(self, f"{role}_attention")
-        if attention is None:
-            return x, {}
-        residual = getattr(self, f"{role}_residual")
-        y = residual.sublayer_input(x)
-        value = y if value is None else value
-        options["training"] = training
-        if return_scores and attention.has_scores:
-            y, scores = attention(y, value, return_attention_scores=True, **options)
-            return residual.add(x, y, training), {role: scores}
-        return residual.add(x, attention(y, value, **options), training), {}
+        scores: Scores = {}
+        for role, attention, residual in self.attentions():
+            y = residual.sublayer_input(x)
+            inputs = y, encoded if role == "cross" else y
+            options: dict[str, Any] = {"value_mask": source_mask, "training": training}
+            if role == "self" and self.is_causal:
+                options |= {"value_mask": None, "use_causal_mask": True}
+            if return_attention_scores and attention.has_scores:
+                options["return_attention_scores"] = True
+                y, scores[role] = attention(*inputs, **options)
+            else:
+                y = attention(*inputs, **options)
+            x = residual.add(x, y, training)
+        x = self.apply_feed_forward(x, training)
+        return (x, scores) if return_attention_scores else x
 
     def apply_feed_forward(self, x: Tensor, training: bool | None = None) -> Tensor:
         """The feed-forward sub-layer, `[..., width]` to `[..., width]`."""
@@ -123,95 +144,14 @@ class EncoderBlock(Block):
     """Self-attention and feed-forward over a source sequence."""
 
     ROLES = ("encoder",)
-
-    def call(
-        self,
-        x: Tensor,
-        source_mask: Tensor | None = None,
-        training: bool | None = None,
-        return_attention_scores: bool = False,
-    ) -> Any:
-        """The block over a whole source.
-
-        Args:
-            x: `[B, S, width]`.
-            source_mask: bool `[B, S]`, false for padding.
-            training: whether dropout is applied.
-            return_attention_scores: whether to return the weights as well.
-
-        Returns:
-            `[B, S, width]`; with scores also the attention weights, `[B, H, S, S]`, by
-            role.
-        """
-        x, scores = self.attend(
-            "self",
-            x,
-            training=training,
-            return_scores=return_attention_scores,
-            value_mask=source_mask,
-        )
-        x = self.apply_feed_forward(x, training)
-        return (x, scores) if return_attention_scores else x
+    is_causal = False
 
 
 class DecoderBlock(Block):
-    """Causal self-attention, cross-attention and feed-forward.
-
-    Args:
-        self_attention: attention layer, or `None`.
-        cross_attention: attention layer, or `None`.
-        *args, **kwargs: the further arguments of `Block`.
-    """
+    """Causal self-attention, cross-attention and feed-forward."""
 
     ROLES = ("decoder", "cross")
-
-    def __init__(
-        self,
-        self_attention: BaseAttention | None,
-        cross_attention: BaseAttention | None,
-        *args: Any,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(self_attention, *args, **kwargs)
-        self.cross_attention = cross_attention
-        self.cross_residual: Any = self.residual(cross_attention, "cross_residual")
-
-    def build(self, input_shape: Shape) -> None:
-        super().build(input_shape)
-        if self.cross_attention is not None:
-            self.cross_attention.build(input_shape, input_shape)
-            self.cross_residual.build(input_shape)
-
-    def call(
-        self,
-        x: Tensor,
-        encoded: Tensor,
-        encoded_mask: Tensor | None = None,
-        training: bool | None = None,
-        return_attention_scores: bool = False,
-    ) -> Any:
-        """The block over a whole target.
-
-        Args:
-            x: `[B, T, width]`.
-            encoded: the encoded source, `[B, S, width]`.
-            encoded_mask: bool `[B, S]`, false for padding.
-            training: whether dropout is applied.
-            return_attention_scores: whether to return the weights as well.
-
-        Returns:
-            `[B, T, width]`; with scores also the weights of both attentions by role.
-        """
-        options: dict[str, Any] = {
-            "training": training,
-            "return_scores": return_attention_scores,
-        }
-        x, scores = self.attend("self", x, use_causal_mask=True, **options)
-        x, cross_scores = self.attend(
-            "cross", x, encoded, value_mask=encoded_mask, **options
-        )
-        x = self.apply_feed_forward(x, training)
-        return (x, scores | cross_scores) if return_attention_scores else x
+    is_causal = True
 
     def prepare(self, encoded: Tensor, encoded_mask: Tensor) -> State:
         """The memory of the cross-attention, computed once per sentence."""
@@ -222,15 +162,12 @@ class DecoderBlock(Block):
     def initial_state(
         self, batch: Size, beams: int, max_length: int, memory: NestedTensors
     ) -> State:
-        """The state of both attentions before the first position."""
-        state = {}
-        if self.self_attention is not None:
-            state["self"] = self.self_attention.initial_state(batch, beams, max_length)
-        if self.cross_attention is not None:
-            state["cross"] = self.cross_attention.initial_state(
-                batch, beams, max_length, memory
-            )
-        return state
+        """The states of both attentions before the first position, by role."""
+        memories = {"self": None, "cross": memory}
+        return {
+            role: layer.initial_state(batch, beams, max_length, memories[role])
+            for role, layer, _ in self.attentions()
+        }
 
     def step(
         self,
@@ -254,24 +191,18 @@ class DecoderBlock(Block):
             `[B, K, S]`, or `None` without one.
         """
         state, alignment = dict(state), None
-        if self.self_attention is not None:
-            y, state["self"] = self.self_attention.step(
-                self.self_residual.sublayer_input(x), position, state["self"]
-            )
-            x = self.self_residual.add(x, y)
-        if self.cross_attention is not None:
-            y, state["cross"], *scores = self.cross_attention.step(
-                self.cross_residual.sublayer_input(x),
+        for role, attention, residual in self.attentions():
+            is_cross = role == "cross"
+            y, state[role], *scores = attention.step(
+                residual.sublayer_input(x),
                 position,
-                state["cross"],
-                memory,
-                return_attention_scores=(
-                    return_attention_scores and self.cross_attention.has_scores
-                ),
+                state[role],
+                memory if is_cross else None,
+                is_cross and return_attention_scores and attention.has_scores,
             )
-            x = self.cross_residual.add(x, y)
+            x = residual.add(x, y)
             if scores:
-                alignment = self.cross_attention.alignment(scores[0])
+                alignment = attention.alignment(scores[0])
         return self.apply_feed_forward(x), state, alignment
 
 

@@ -254,28 +254,27 @@ def blocks(
     Raises:
         TypeError, ValueError: see `per_layer` and `check_role`.
     """
-    sublayers: list[list[Any]] = []
+    sublayers: dict[str, list[Any]] = {}
     for role in cls.ROLES:
         argument = f"{role}_attention"
         entries = per_layer(argument, given[argument], num_layers)
         for entry in entries:
             check_role(argument, entry, role)
         name = "cross_attention" if role == "cross" else "self_attention"
-        sublayers.append([clone(entry, dtype, name) for entry in entries])
+        sublayers[name] = [clone(entry, dtype, name) for entry in entries]
     sizes = given["intermediate_dim"], given["activation"]
     rate = given["feed_forward_dropout"]
-    sublayers.append(
-        [
-            FeedForward(*sizes, rate, dtype=dtype, name="feed_forward")
-            if is_wanted
-            else None
-            for is_wanted in per_layer(
-                "feed_forward", given["feed_forward"], num_layers
-            )
-        ]
-    )
+    sublayers["feed_forward"] = [
+        FeedForward(*sizes, rate, dtype=dtype, name="feed_forward") if wanted else None
+        for wanted in per_layer("feed_forward", given["feed_forward"], num_layers)
+    ]
     common = {name: given[name] for name in ("normalization", "dropout")}
     return [
-        cls(*layers, **common, dtype=dtype, name=f"{cls.ROLES[0]}_{number}")
-        for number, layers in enumerate(zip(*sublayers, strict=True))
+        cls(
+            **dict(zip(sublayers, layers, strict=True)),
+            **common,
+            dtype=dtype,
+            name=f"{cls.ROLES[0]}_{number}",
+        )
+        for number, layers in enumerate(zip(*sublayers.values(), strict=True))
     ]

@@ -289,7 +289,7 @@ class Transformer(EncoderDecoder):
             self.add_loss(self.ctc_weight * loss)
         check_length("target_ids", inputs["target_ids"].shape[1], self.max_length)
         x = self.embeddings.embed_target(inputs["target_ids"], training=training)
-        options = {"encoded": encoded, "encoded_mask": mask, "training": training}
+        options = {"encoded": encoded, "source_mask": mask, "training": training}
         return apply_blocks(self.decoder_blocks, x, scores, **options)
 
     def run_encoder(

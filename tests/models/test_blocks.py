@@ -19,7 +19,7 @@ def vectors(length=5, seed=0):
 
 def decoder_block(self_attention=None, cross_attention=None, feed_forward=None):
     block = DecoderBlock(
-        self_attention, cross_attention, feed_forward, "pre", 0.5, name="block"
+        self_attention, feed_forward, "pre", 0.5, cross_attention, name="block"
     )
     block.build((None, None, tiny.WIDTH))
     tiny.randomize(block)
@@ -83,4 +83,5 @@ def test_a_decoder_block_is_causal_and_an_encoder_block_is_not():
     change = tiny.to_numpy(block(changed)[:, :3] - block(x)[:, :3])
     assert np.abs(change).max() > 1e-3
     mask = ops.convert_to_tensor(np.arange(5) < np.array([[3], [3]]))
-    tiny.near(block(changed, mask)[:, :3], block(x, mask)[:, :3])
+    found, expected = (block(inputs, source_mask=mask) for inputs in (changed, x))
+    tiny.near(found[:, :3], expected[:, :3])
