@@ -7,11 +7,9 @@ function uses: then there is one warning, and the work is done in a public way.
 
 import functools
 import io
-import tempfile
 import warnings
 from collections.abc import Callable
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 from typing import ParamSpec
 from typing import TypeVar
@@ -130,43 +128,6 @@ def weights_file(model: keras.Model) -> memoryview:
     )
     store.close()
     return file.getbuffer()
-
-
-def loaded_from_a_file(model: keras.Model, file: io.BytesIO) -> None:
-    """Does what `load_weights_file` does, with a copy of the file on the disk."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "model.weights.h5"
-        path.write_bytes(file.getbuffer())
-        model.load_weights(path)
-
-
-@otherwise(loaded_from_a_file)
-def load_weights_file(model: keras.Model, file: io.BytesIO) -> None:
-    """Loads the weights in a file as `model.load_weights` does.
-
-    The public method opens a path. Without this function, the file that is read could
-    be another one than the file whose digest was checked.
-
-    Raises:
-        ValueError: the weights are those of another model.
-    """
-    from keras.src.saving import saving_lib
-
-    failed: set[Any] = set()
-    errors: dict[Any, Any] = {}
-    store = saving_lib.H5IOStore(file, mode="r")
-    saving_lib._load_state(
-        model,
-        weights_store=store,
-        assets_store=None,
-        inner_path="",
-        visited_saveables=set(),
-        failed_saveables=failed,
-        error_msgs=errors,
-    )
-    store.close()
-    if failed:
-        saving_lib._raise_loading_failure(errors)
 
 
 def sentence_statistics(

@@ -3,6 +3,7 @@
 import contextlib
 import hashlib
 import os
+import tempfile
 from collections.abc import Iterator
 from collections.abc import Mapping
 from pathlib import Path
@@ -17,7 +18,6 @@ from packaging.version import Version
 from keras_attnvariants import __version__
 from keras_attnvariants.backend import local_values
 from keras_attnvariants.backend.private import forget_variables_without_values
-from keras_attnvariants.backend.private import load_weights_file
 from keras_attnvariants.backend.private import start_with_zeros
 from keras_attnvariants.backend.private import weights_file
 from keras_attnvariants.data import packing
@@ -166,15 +166,19 @@ def read_model(folder: Path) -> LoadedModel:
         weights = packing.unpack(read[0])
         arrays, numbers = packing.counts(weights)
     model = build_model(folder, arrays, numbers)
-    with told(folder, UNFIT):
-        load_weights_file(model, weights)
-        # Keras ignores arrays that a model has no place for.
-        if arrays != len(model.weights):
-            raise ValueError(f"{arrays} arrays for {len(model.weights)} weights")
-        for weight in model.weights:
-            values = keras.ops.convert_to_numpy(weight)
-            if "float" in weight.dtype and not np.isfinite(values).all():
-                raise ValueError(f"{weight.path} has values that are not finite")
+    with tempfile.TemporaryDirectory() as temporary:
+        # Not the file of the folder, which somebody may have changed since.
+        copy = Path(temporary) / WEIGHTS
+        copy.write_bytes(weights.getbuffer())
+        with told(folder, UNFIT):
+            model.load_weights(copy)
+            # Keras ignores arrays that a model has no place for.
+            if arrays != len(model.weights):
+                raise ValueError(f"{arrays} arrays for {len(model.weights)} weights")
+            for weight in model.weights:
+                values = keras.ops.convert_to_numpy(weight)
+                if "float" in weight.dtype and not np.isfinite(values).all():
+                    raise ValueError(f"{weight.path} has values that are not finite")
     if tokenizer is not None:
         tokenizer = task_of(model).tokenizer(tokenizer)
     return LoadedModel(model, tokenizer)
