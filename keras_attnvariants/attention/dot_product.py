@@ -1,7 +1,6 @@
 """Learned multi-head attention, the baseline of all papers."""
 
 import dataclasses
-from typing import Any
 
 import keras
 from keras import ops
@@ -11,7 +10,6 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
-from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.multi_head import heads_first
@@ -79,30 +77,6 @@ class DotProductAttention(SoftmaxAttention):
     # How decoding stores keys and values of previous positions.
     cache_type: type[KeyValueCache] = KeyValueCache
 
-    def __init__(
-        self,
-        num_heads: int,
-        key_dim: int | None = None,
-        value_dim: int | None = None,
-        dropout: float = 0.0,
-        use_bias: bool = False,
-        seed: int | None = None,
-        flash_attention: bool | None = None,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(
-            num_heads, key_dim, value_dim, dropout, use_bias, seed, **kwargs
-        )
-        self.flash_attention = flash_attention
-        if not self.has_fused_form():
-            options = {"flash_attention": flash_attention}
-            without_keras_options(type(self).__name__, options)
-        if flash_attention and dropout:
-            raise ValueError(
-                "`dropout` must be 0 if `flash_attention` is True: the kernel drops no "
-                f"weights. Received: dropout={dropout}"
-            )
-
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
         self.scale = self.head_key_dim**-0.5
@@ -154,7 +128,6 @@ class DotProductAttention(SoftmaxAttention):
 
     @classmethod
     def has_fused_form(cls) -> bool:
-        """Whether the equation is that of the fused operation, but for a bias."""
         names = ("attend", "attend_heads", "energies", "average")
         base = DotProductAttention
         return all(getattr(cls, name) is getattr(base, name) for name in names)

@@ -16,6 +16,7 @@ from keras import ops
 from keras_attnvariants.attention.base import BaseAttention
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.registry import ROLES
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
@@ -259,6 +260,7 @@ class SoftmaxAttention(QueryKeyValueAttention):
     Args:
         dropout: dropout rate of the attention weights.
         seed: random seed of the dropout.
+        flash_attention: as in `DotProductAttention`; others refuse it.
         num_heads, key_dim, value_dim and others: as in `QueryKeyValueAttention`.
     """
 
@@ -270,12 +272,27 @@ class SoftmaxAttention(QueryKeyValueAttention):
         dropout: float = 0.0,
         use_bias: bool = False,
         seed: int | None = None,
+        flash_attention: bool | None = None,
         **kwargs: Any,
     ) -> None:
         super().__init__(num_heads, key_dim, value_dim, use_bias=use_bias, **kwargs)
         self.dropout = dropout
         self.seed = seed
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
+        self.flash_attention = flash_attention
+        if not self.has_fused_form():
+            options = {"flash_attention": flash_attention}
+            without_keras_options(type(self).__name__, options)
+        if flash_attention and dropout:
+            raise ValueError(
+                "`dropout` must be 0 if `flash_attention` is True: the kernel drops no "
+                f"weights. Received: dropout={dropout}"
+            )
+
+    @classmethod
+    def has_fused_form(cls) -> bool:
+        """Whether the equation is that of the fused operation, but for a bias."""
+        return False
 
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:
         """Weights in the compute dtype, after dropout."""
