@@ -53,25 +53,15 @@ class ExpandedList(Recurrence):
 
     mask_first: bool = False
 
-    def initial_state(
-        self, layer: RecurrentLayer, batch: Size, beams: int, memory: State
-    ) -> State:
-        state = super().initial_state(layer, batch, beams, memory)
-        return {"context": self.kept(layer, state["context"])}
-
-    def kept(self, layer: RecurrentLayer, context: Tensor) -> Tensor:
-        """The form in which the state stores contexts `[B, K, H, D]`."""
-        return context
-
     def queries(self, layer: RecurrentLayer, q: Tensor) -> Tensor:
         """The queries for the extra key, from scaled queries."""
         return q
 
-    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
-        """The extra key and value `[B, K, H, D]` after a position."""
-        return kept, kept
+    def pair(self, layer: RecurrentLayer, context: Tensor) -> tuple[Tensor, Tensor]:
+        """The extra key and value `[B, K, H, D]` after contexts of this shape."""
+        return context, context
 
-    # The composition of `kept` and `pair`, for whole sequences and for scans.
+    # The same for whole sequences and for scans.
 
     def matrices(self, layer: RecurrentLayer) -> State:
         """The tensors that `pair_of` and `pair_gradient` need, in the compute dtype."""
@@ -196,9 +186,8 @@ class ExpandedList(Recurrence):
     ) -> tuple[Tensor, Tensor, State]:
         inputs, weights = self.gate_inputs(layer, plain, ops.equal(position, 0))
         context, extra = self.gate(inputs, *self.pair(layer, state["context"]))
-        state = {"context": self.kept(layer, context)}
         extra = ops.swapaxes(extra, 1, 2)[..., None]
-        return context, weights * (1.0 - extra), state
+        return context, weights * (1.0 - extra), {"context": context}
 
 
 class ExpandedContext(ExpandedList):
@@ -208,18 +197,16 @@ class ExpandedContext(ExpandedList):
         """The projections of the output to the key and the value."""
         raise NotImplementedError(f"{type(self).__name__} has no `projections`.")
 
-    def kept(self, layer: RecurrentLayer, context: Tensor) -> Tensor:
-        return layer.output_dense(merge_heads(context))
-
-    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
-        key, value = (layer.split(dense(kept)) for dense in self.projections(layer))
+    def pair(self, layer: RecurrentLayer, context: Tensor) -> tuple[Tensor, Tensor]:
+        output = layer.output_dense(merge_heads(context))
+        key, value = (layer.split(dense(output)) for dense in self.projections(layer))
         return key, value
 
     def matrices(self, layer: RecurrentLayer) -> State:
         # Both maps are affine, and so is their composition. Its matrix is computed
         # once, so the scan needs one product per position.
         def flat_pair(context: Tensor) -> Tensor:
-            pair = self.pair(layer, layer.output_dense(context))
+            pair = self.pair(layer, layer.split(context))
             return ops.concatenate([merge_heads(part) for part in pair], axis=-1)
 
         width = layer.num_heads * layer.head_dim
@@ -252,7 +239,7 @@ class ExpandedContext(ExpandedList):
 class ExpandedShared(ExpandedContext):
     """The pair is the output, projected like the source (Eq. 5, "expand v1").
 
-    State: the output, `[B, K, width]`. With `use_bias`, the extra pair includes the
+    State: the contexts, `[B, K, H, D]`. With `use_bias`, the extra pair includes the
     biases of the projections, and the output before the first position is the bias.
 
     Args:
@@ -280,7 +267,7 @@ class ExpandedShared(ExpandedContext):
 class ExpandedFull(ExpandedContext):
     """The pair is the output, with separate projections (Eq. 6, "expand v2").
 
-    State: the output, `[B, K, width]`.
+    State: the contexts, `[B, K, H, D]`.
     """
 
     def layers(self, layer: RecurrentLayer) -> dict[str, keras.layers.Layer]:
@@ -338,5 +325,5 @@ class ExpandedHead(ExpandedHeadKey):
         context = ops.einsum("btho,hio->bthi", narrow, kernel)
         return key + ops.cast(context, "float32")
 
-    def pair(self, layer: RecurrentLayer, kept: Tensor) -> tuple[Tensor, Tensor]:
-        return kept, layer.recurrent["value"](kept)
+    def pair(self, layer: RecurrentLayer, context: Tensor) -> tuple[Tensor, Tensor]:
+        return context, layer.recurrent["value"](context)

@@ -46,9 +46,7 @@ def test_state_is_small(name, dtype):
     (leaf,) = keras.tree.flatten(state)
     exact = "float32", (BATCH, 2, HEADS, SOURCE_LENGTH)
     context = layer.compute_dtype, (BATCH, 2, HEADS, WIDTH // HEADS)
-    output = layer.compute_dtype, (BATCH, 2, WIDTH)
     expected = {"context": context, **dict.fromkeys(EXPANDED, context)}
-    expected |= dict.fromkeys(("expanded_shared", "expanded_full"), output)
     dtype = keras.backend.standardize_dtype(leaf.dtype)
     assert (dtype, tuple(leaf.shape)) == expected.get(name, exact)
     assert not to_numpy(ops.cast(leaf, "float32")).any()
