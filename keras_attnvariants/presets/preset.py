@@ -44,8 +44,8 @@ def with_front_end(
     return {**config, "source_embedding": layer}
 
 
-@dataclass(frozen=True)
-class TrainingSettings:
+@dataclass(frozen=True, kw_only=True)
+class TrainingSettings(SearchSettings):
     """The settings with which a configuration is trained, decoded and scored.
 
     `dataclasses.asdict` gives values that JSON can hold.
@@ -60,11 +60,8 @@ class TrainingSettings:
         beta_1, beta_2, epsilon: settings of Adam.
         averaged_checkpoints: how many of the last checkpoints are averaged into the
             final weights.
-        beam_size: number of hypotheses per sentence in beam search.
-        length_penalty: exponent of the GNMT length normalization.
-        extra_length: by how many tokens a target may exceed the positions of its
-            source.
-        min_length, no_repeat_ngram: limits of a search, as of `SearchSettings`.
+        beam_size, length_penalty, extra_length, min_length, no_repeat_ngram: as of
+            `SearchSettings`.
         vocabulary: how words are split into tokens.
         metric: how the published figures were computed, as far as the paper says.
         batch_sentences: sentence pairs per update, where the paper counts pairs;
@@ -82,11 +79,6 @@ class TrainingSettings:
     beta_2: float = 0.98
     epsilon: float = 1e-9
     averaged_checkpoints: int = 1
-    beam_size: int = 4
-    length_penalty: float = 0.6
-    extra_length: int = 50
-    min_length: int = 0
-    no_repeat_ngram: int = 0
     vocabulary: str = ""
     metric: str = ""
     batch_sentences: int | None = None
