@@ -11,7 +11,6 @@ projections, heads and a softmax. It defines
 * `prepare`, `initial_state`, `attend_step`: one position at a time, for decoding.
 """
 
-import inspect
 from typing import Any
 
 import keras
@@ -28,6 +27,7 @@ from keras_attnvariants.attention.calls import check_returned
 from keras_attnvariants.attention.calls import check_scores_wanted
 from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.calls import zero_masked
+from keras_attnvariants.attention.registry import Configured
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -38,7 +38,7 @@ from keras_attnvariants.utils.typing import Tensor
 SHARED = "shared"
 
 
-class BaseAttention(keras.layers.Layer):
+class BaseAttention(Configured):
     """Base class of the attention variants: a drop-in for `MultiHeadAttention`.
 
     It defines `call` and `step`, applies the query mask, and checks what it is given
@@ -249,18 +249,6 @@ class BaseAttention(keras.layers.Layer):
         return ops.mean(scores, axis=2)
 
     # Keras
-
-    def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor that are attributes of the same names."""
-        config = super().get_config()
-        for cls in reversed(type(self).__mro__):
-            if issubclass(cls, BaseAttention):
-                for name in inspect.signature(cls.__init__).parameters:
-                    if name != "self" and hasattr(self, name):
-                        value = getattr(self, name)
-                        value = list(value) if isinstance(value, tuple) else value
-                        config[name] = keras.saving.serialize_keras_object(value)
-        return config
 
     def compute_mask(
         self, query: Tensor, query_mask: Tensor | None = None

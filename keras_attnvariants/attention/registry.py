@@ -1,5 +1,6 @@
 """The registry of attention variants, which tests and error messages use."""
 
+import inspect
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -33,6 +34,25 @@ class Options:
     def from_config(cls, config: dict[str, Any]) -> Self:
         """The inverse of `get_config`."""
         return cls(**config)
+
+
+class Configured(keras.layers.Layer):
+    """Base class of layers whose options are attributes; they are saved."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+
+    def get_config(self) -> dict[str, Any]:
+        """The arguments of the constructor that are attributes of the same names."""
+        config = super().get_config()
+        for cls in reversed(type(self).__mro__):
+            if issubclass(cls, Configured):
+                for name in inspect.signature(cls.__init__).parameters:
+                    if name != "self" and hasattr(self, name):
+                        value = getattr(self, name)
+                        value = list(value) if isinstance(value, tuple) else value
+                        config[name] = keras.saving.serialize_keras_object(value)
+        return dict(config)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.attention.registry import Configured
 from keras_attnvariants.backend import constant
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.utils.checks import check_integer
@@ -18,7 +19,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class SinusoidalPositions(keras.layers.Layer):
+class SinusoidalPositions(Configured):
     """Adds fixed sinusoids: all sines, then all cosines.
 
     `angle(p, m) = p / 10000^(2m / (d - 2))`, `m = 0 .. d/2 - 1`, the form of
@@ -64,13 +65,6 @@ class SinusoidalPositions(keras.layers.Layer):
         positions = ops.slice(self.table, (start, 0), size)
         return inputs + ops.cast(positions, inputs.dtype)
 
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "max_length": self.max_length,
-            "endpoint": self.endpoint,
-        }
-
 
 @contextlib.contextmanager
 def limited_positions(model: keras.Model, length: int) -> Iterator[None]:
@@ -93,7 +87,7 @@ def limited_positions(model: keras.Model, length: int) -> Iterator[None]:
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class ConcatenatedPositions(keras.layers.Layer):
+class ConcatenatedPositions(Configured):
     """Concatenates learned position embeddings to the word embeddings.
 
     Positions from `max_position` on share one embedding (CS287 2019).
@@ -138,14 +132,6 @@ class ConcatenatedPositions(keras.layers.Layer):
     def compute_output_shape(self, input_shape: Shape) -> Shape:
         *sizes, width = input_shape
         return (*sizes, None if width is None else width + self.position_dim)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "position_dim": self.position_dim,
-            "max_position": self.max_position,
-            "max_length": self.max_length,
-        }
 
 
 def embedding_dim(hidden_dim: int, positions: keras.layers.Layer) -> int:

@@ -12,6 +12,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.attention.registry import Configured
 from keras_attnvariants.backend import constant
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Shape
@@ -136,7 +137,7 @@ def ctc_loss(
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class SpeechFrontEnd(keras.layers.Layer):
+class SpeechFrontEnd(Configured):
     """Recordings as the inputs of an encoder, one position for every 40 ms.
 
     In the place of the source embeddings of a `Transformer`:
@@ -194,14 +195,12 @@ class SpeechFrontEnd(keras.layers.Layer):
         super().__init__(**kwargs)
         self.hidden_dim = check_integer("hidden_dim", hidden_dim)
         self.kernel_size = check_integer("kernel_size", kernel_size)
-        self.masks = {
-            "num_time_masks": num_time_masks,
-            "longest_time_mask": longest_time_mask,
-            "num_mel_masks": num_mel_masks,
-            "widest_mel_mask": widest_mel_mask,
-        }
-        for name, value in self.masks.items():
-            check_integer(name, value, minimum=0)
+        self.num_time_masks = check_integer("num_time_masks", num_time_masks, 0)
+        self.longest_time_mask = check_integer(
+            "longest_time_mask", longest_time_mask, 0
+        )
+        self.num_mel_masks = check_integer("num_mel_masks", num_mel_masks, 0)
+        self.widest_mel_mask = check_integer("widest_mel_mask", widest_mel_mask, 0)
         self.seed = seed
         self.seed_generator = keras.random.SeedGenerator(seed)
         self.filters = constant(mel_filters())
@@ -263,12 +262,12 @@ class SpeechFrontEnd(keras.layers.Layer):
 
     def masked(self, features: Tensor, is_real: Tensor) -> Tensor:
         """Features `[B, F, 80]` with 0 in random stretches of time and bands."""
-        counts, windows = self.masks, ops.sum(ops.cast(is_real, "float32"), axis=1)
-        longest = ops.minimum(windows / 5, counts["longest_time_mask"])
-        time = self.drawn(counts["num_time_masks"], longest, windows, features, 1)
+        windows = ops.sum(ops.cast(is_real, "float32"), axis=1)
+        longest = ops.minimum(windows / 5, self.longest_time_mask)
+        time = self.drawn(self.num_time_masks, longest, windows, features, 1)
         mels = ops.full_like(windows, NUM_MELS)
-        widest = ops.full_like(windows, counts["widest_mel_mask"])
-        mel = self.drawn(counts["num_mel_masks"], widest, mels, features, 2)
+        widest = ops.full_like(windows, self.widest_mel_mask)
+        mel = self.drawn(self.num_mel_masks, widest, mels, features, 2)
         return ops.where(time[:, :, None] | mel[:, None], 0.0, features)
 
     def drawn(
@@ -294,7 +293,3 @@ class SpeechFrontEnd(keras.layers.Layer):
         distances = places[None, :, None] - starts[:, None]
         is_inside = (distances >= 0) & (distances < widths[:, None])
         return ops.any(is_inside, axis=-1)
-
-    def get_config(self) -> dict[str, Any]:
-        own = {"hidden_dim": self.hidden_dim, "kernel_size": self.kernel_size}
-        return super().get_config() | own | self.masks | {"seed": self.seed}

@@ -106,7 +106,7 @@ def recordings():
 
 def test_a_model_adds_the_loss_in_training_alone(model):
     for layer_masks in ("num_time_masks", "num_mel_masks"):
-        model.embeddings.source.masks[layer_masks] = 0
+        setattr(model.embeddings.source, layer_masks, 0)
     inputs = recordings()
     encoded, mask = model.run_encoder(ops.convert_to_tensor(inputs["source_ids"]))
     logits = model.embeddings.logits(encoded)

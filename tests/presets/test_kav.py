@@ -121,7 +121,7 @@ def test_a_model_of_digits_reads_recordings():
     model = preset.build(num_layers=1, hidden_dim=16, intermediate_dim=8, num_heads=2)
     assert (preset.task, model.task, model.source_stride) == ("speech", "speech", 640)
     assert model.embeddings.source.hidden_dim == 16
-    assert model.embeddings.source.masks["longest_time_mask"] == 20
+    assert model.embeddings.source.longest_time_mask == 20
     assert 2e6 < preset.parameters < 4e6
 
 
