@@ -91,11 +91,7 @@ def concatenated_ngram(stack: Stack) -> list[dict[str, Any] | None]:
 def architecture(
     encoder: Callable[[Stack], Any],
     decoder: Callable[[Stack], Any],
-    num_layers: int,
     num_heads: int,
-    intermediate_dim: int,
-    dropout: float,
-    num_decoder_layers: int | None = None,
     attention: Mapping[str, Any] | None = None,
     **sizes: Any,
 ) -> dict[str, Any]:
@@ -103,34 +99,22 @@ def architecture(
 
     Args:
         encoder, decoder: functions from a `Stack` to its self-attention.
-        num_layers: number of encoder blocks.
         num_heads: number of heads per layer.
-        intermediate_dim: width of the feed-forward sub-layers.
-        dropout: rate on embeddings and on the output of sub-layers.
-        num_decoder_layers: number of decoder blocks; `None` for `num_layers`.
         attention: further arguments of all attention layers.
         **sizes: further arguments, passed on unchanged.
     """
-    stack = {
-        "causal": False,
-        "num_layers": num_layers,
-        "num_heads": num_heads,
-        "intermediate_dim": intermediate_dim,
-        "dropout": dropout,
-        "attention": attention or {},
-    }
-    depth = num_layers if num_decoder_layers is None else num_decoder_layers
+    stack = {**sizes, "num_heads": num_heads, "attention": attention or {}}
+    depth = sizes["num_layers"]
+    decoder_depth = sizes.get("num_decoder_layers") or depth
     feed_forward: bool | list[bool] = True
     if encoder is concatenated_ngram:
-        feed_forward = lowest(1, False, True, num_layers)
+        feed_forward = lowest(1, False, True, depth)
     return {
         **sizes,
-        "num_layers": num_layers,
-        "num_decoder_layers": num_decoder_layers,
-        "intermediate_dim": intermediate_dim,
-        "dropout": dropout,
-        "encoder_attention": encoder(stack),
-        "decoder_attention": decoder({**stack, "causal": True, "num_layers": depth}),
+        "encoder_attention": encoder({**stack, "causal": False}),
+        "decoder_attention": decoder(
+            {**stack, "causal": True, "num_layers": decoder_depth}
+        ),
         "cross_attention": self_attention(stack),
         "feed_forward": feed_forward,
     }
