@@ -221,25 +221,23 @@ def native(variable: Any) -> Any:
 
 
 def apply_adam(
+    optimizer: keras.optimizers.Adam,
     variable: Any,
     moments: tuple[keras.Variable, keras.Variable],
     gradient: Tensor,
     learning_rate: Tensor,
-    betas: tuple[float, float],
     powers: tuple[Tensor, Tensor],
-    epsilon: float,
 ) -> None:
     """Changes a variable and its moments as `keras.optimizers.Adam` does.
 
     Args:
+        optimizer: its settings are used.
         variable: the trained variable, as for `has_adam`.
         moments: averages of its gradients and of their squares.
         gradient: has the shape of the variable.
         learning_rate: scalar.
-        betas: share that each average keeps.
-        powers: float32 scalars, `betas` to the power of the number of the update, from
-            1 on.
-        epsilon: is added to the root of the second moment.
+        powers: float32 scalars, `beta_1` and `beta_2` to the power of the number of the
+            update, from 1 on.
     """
     import tensorflow as tf
 
@@ -253,8 +251,8 @@ def apply_adam(
         beta1_power=first,
         beta2_power=second,
         lr=ops.cast(learning_rate, dtype),
-        beta1=tf.constant(betas[0], dtype),
-        beta2=tf.constant(betas[1], dtype),
-        epsilon=tf.constant(epsilon, dtype),
+        beta1=tf.constant(optimizer.beta_1, dtype),
+        beta2=tf.constant(optimizer.beta_2, dtype),
+        epsilon=tf.constant(optimizer.epsilon, dtype),
         grad=ops.cast(gradient, dtype),
     )

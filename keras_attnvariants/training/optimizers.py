@@ -53,15 +53,7 @@ class Adam(keras.optimizers.Adam):
         if not is_plain or (moments := adam_moments(self, variable)) is None:
             super().update_step(gradient, variable, learning_rate)
             return
-        apply_adam(
-            variable,
-            moments,
-            gradient,
-            learning_rate,
-            (self.beta_1, self.beta_2),
-            self._powers,
-            self.epsilon,
-        )
+        apply_adam(self, variable, moments, gradient, learning_rate, self._powers)
 
     def finalize_variable_values(self, var_list: Sequence[keras.Variable]) -> None:
         """Leaves the weights as they are."""
