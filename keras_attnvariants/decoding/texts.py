@@ -149,35 +149,6 @@ class TextTasks:
                 results[places[row]] = result
         return results
 
-    def _scores(
-        self,
-        task: Hashable,
-        function: Callable[..., Any],
-        sources: Sequence[str],
-        targets: Sequence[str],
-    ) -> Iterator[tuple[np.ndarray, list[np.ndarray]]]:
-        """Results of a function for pairs of texts, with the rows that they are for.
-
-        Args:
-            task: all that distinguishes the function from others.
-            function: takes the model and ids of both sides, int `[B, S]` and `[B, T]`.
-            sources, targets: texts.
-
-        Raises:
-            TypeError: `sources` or `targets` is not a sequence of strings.
-            ValueError: the numbers of sources and targets differ.
-        """
-        if len(sources) != len(targets):
-            raise ValueError(
-                "`sources` and `targets` must be of equal number. Received: "
-                f"{len(sources)} sources, {len(targets)} targets"
-            )
-        sides = [
-            self._encode("sources", sources),
-            self._encode("targets", targets),
-        ]
-        return self._run(task, functools.partial(function, self.model), sides)
-
     def _run(
         self,
         task: Hashable,

@@ -12,7 +12,6 @@ from keras_attnvariants.decoding.options import check_lengths
 from keras_attnvariants.decoding.options import check_sampling
 from keras_attnvariants.decoding.sampling import sample
 from keras_attnvariants.decoding.scoring import TokenScores
-from keras_attnvariants.decoding.scoring import score
 from keras_attnvariants.decoding.scoring import score_tokens
 from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
@@ -239,11 +238,9 @@ class Translator(TextTasks):
             TypeError: `sources` or `targets` is not a sequence of strings.
             ValueError: the numbers of sources and targets differ.
         """
-        log_probs = np.zeros(len(sources), dtype=np.float32)
-        counts = np.zeros(len(sources), dtype=np.int32)
-        for rows, found in self._scores("score", score, sources, targets):
-            log_probs[rows], counts[rows] = found
-        return log_probs, counts
+        found = self.score_tokens(sources, targets)
+        log_probs = np.array([np.sum(each.log_probs) for each in found], np.float32)
+        return log_probs, np.array([each.lengths for each in found], np.int32)
 
     def score_tokens(
         self, sources: Sequence[str], targets: Sequence[str], k: int = 0
@@ -262,9 +259,15 @@ class Translator(TextTasks):
             ValueError: the numbers of sources and targets differ, or `k` is out of
                 range.
         """
-        function = functools.partial(score_tokens, k=k)
+        if len(sources) != len(targets):
+            raise ValueError(
+                "`sources` and `targets` must be of equal number. Received: "
+                f"{len(sources)} sources, {len(targets)} targets"
+            )
+        sides = [self._encode("sources", sources), self._encode("targets", targets)]
+        function = functools.partial(score_tokens, self.model, k=k)
         results: dict[int, TokenScores] = {}
-        for rows, found in self._scores(("score", k), function, sources, targets):
+        for rows, found in self._run(("score", k), function, sides):
             for row, ids, log_probs, length, *best in zip(rows, *found, strict=True):
                 parts = (x[:length] for x in best)
                 results[row] = TokenScores(
