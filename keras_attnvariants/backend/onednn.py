@@ -95,7 +95,7 @@ def is_onednn_exact() -> bool:
     with tf.init_scope(), tf.device("CPU"):
         try:
             return bool(tf.function(lambda: sums_exactly(integers), autograph=False)())
-        except (ValueError, tf.errors.OpError):  # no such operator, or no kernel for it
+        except (RuntimeError, ValueError, tf.errors.OpError):  # no operator or kernel
             return False
 
 
