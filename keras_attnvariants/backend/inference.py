@@ -218,9 +218,7 @@ def may_hold_layers(value: Any) -> bool:
 
 def is_float(value: Any) -> bool:
     """Whether a tensor or array holds floats."""
-    return bool(
-        keras.backend.is_float_dtype(keras.backend.standardize_dtype(value.dtype))
-    )
+    return bool(keras.backend.is_float_dtype(value.dtype))
 
 
 def cast(value: Any, dtype: str) -> Any:

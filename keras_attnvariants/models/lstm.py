@@ -153,7 +153,7 @@ class LSTMDecoder(Recurrent):
     `H W_ctx` is computed once per sentence.
 
     Args:
-        units: width of the state.
+        units: width of the state, that of the encoder's hidden states.
         attention: whether it attends to the source at every position.
         **kwargs: those of `keras.layers.Layer`.
     """
@@ -162,13 +162,7 @@ class LSTMDecoder(Recurrent):
         super().__init__(units, **kwargs)
         self.attention = attention
 
-    def build(self, input_shape: Shape, source_shape: Shape) -> None:
-        if source_shape[-1] != self.units:
-            raise ValueError(
-                "`units` must be the width of the encoder's hidden states: the decoder "
-                "starts from the last one, and attends to them by dot products. "
-                f"Received: units={self.units}, source width={source_shape[-1]}"
-            )
+    def build(self, input_shape: Shape) -> None:
         self.input_dense = self.projection("input", input_shape[-1])
         self.recurrent_kernel = self.recurrent_weight()
         if self.attention:

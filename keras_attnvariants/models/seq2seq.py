@@ -103,7 +103,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         shape = (None, None, self.embedding_dim)
         self.embeddings.build()
         self.encoder.build(shape)
-        self.decoder.build(shape, (None, None, self.hidden_dim))
+        self.decoder.build(shape)
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
