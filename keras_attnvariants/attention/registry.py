@@ -11,7 +11,7 @@ from typing import Self
 import keras
 
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.checks import did_you_mean
+from keras_attnvariants.utils.checks import check_known
 
 # The name under which Keras registers classes of this package.
 PACKAGE = "keras_attnvariants"
@@ -132,9 +132,5 @@ def get(name: str) -> Variant:
     Raises:
         ValueError: there is none; the message suggests similar names.
     """
-    if name in _variants:
-        return _variants[name]
-    raise ValueError(
-        "`name` must be the name of an attention variant. "
-        f"{did_you_mean(name, _variants)} Received: {name!r}"
-    )
+    check_known("`keras_attnvariants.attention`", name, _variants)
+    return _variants[name]

@@ -179,14 +179,10 @@ def device_names(each: int | None) -> list[str]:
         )
     if each is not None and each > fewest:
         kind = owned[0][0].partition(":")[0]
-        cpus = (
-            f" (XLA_FLAGS=--xla_force_host_platform_device_count={each} divides a CPU)"
-            if kind == "cpu"
-            else ""
-        )
         raise ValueError(
             f"`devices` must be at most {fewest}, the number of {kind} devices of each "
-            f"process{cpus}. Received: {each}"
+            f"process; XLA_FLAGS=--xla_force_host_platform_device_count={each} divides "
+            f"a CPU. Received: {each}"
         )
     return [device for names in owned for device in names[:each]]
 

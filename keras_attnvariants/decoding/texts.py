@@ -144,7 +144,7 @@ class TextTasks:
         searched = [sources[place] for place in places]
         values = (x[places] for x in more)
         for rows, found in self._run(task, function, [searched], *values):
-            translations = to_translations(self.tokenizer, *found)
+            translations = to_translations(self.tokenizer, found)
             for row, result in zip(rows, translations, strict=True):
                 results[places[row]] = result
         return results
@@ -213,20 +213,16 @@ class TextTasks:
 
 
 def to_translations(
-    tokenizer: TextTokenizer,
-    ids: np.ndarray,
-    scores: np.ndarray,
-    log_probs: np.ndarray,
-    lengths: np.ndarray,
-    gains: np.ndarray | None = None,
+    tokenizer: TextTokenizer, found: Sequence[np.ndarray]
 ) -> list[list[Translation]]:
     """The translations that a search found for each sentence, best first.
 
     Args:
         tokenizer: to decode with.
-        ids, scores, log_probs, lengths: as in `Hypotheses`.
-        gains: its `token_log_probs`, or `None`.
+        found: ids, scores, log_probs and lengths as in `Hypotheses`, and perhaps its
+            `token_log_probs`.
     """
+    ids, scores, log_probs, lengths, *gains = found
     exists = lengths > 0
     sizes = lengths[exists]
     rows = [row[:size].tolist() for row, size in zip(ids[exists], sizes, strict=True)]
@@ -235,14 +231,11 @@ def to_translations(
         scores[exists].tolist(),
         log_probs[exists].tolist(),
     ]
-    if gains is not None:
-        pairs = zip(gains[exists], sizes, strict=True)
-        columns += [
-            map(tuple, rows),
-            (tuple(row[:size].tolist()) for row, size in pairs),
-        ]
-    found: Iterator[Translation] = map(Translation, *columns)
-    return [[next(found) for _ in range(count)] for count in exists.sum(axis=1)]
+    for values in gains:
+        pairs = zip(values[exists], sizes, strict=True)
+        columns += [map(tuple, rows), (tuple(x[:size].tolist()) for x, size in pairs)]
+    results: Iterator[Translation] = map(Translation, *columns)
+    return [[next(results) for _ in range(count)] for count in exists.sum(axis=1)]
 
 
 def plan_batches(
