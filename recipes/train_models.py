@@ -17,7 +17,7 @@ from model_cards import card_of
 
 import keras_attnvariants
 from keras_attnvariants.cli.models import load
-from keras_attnvariants.presets.kav import IN_THE_BOX
+from keras_attnvariants.presets.kav import BY_CORPUS
 from keras_attnvariants.trained.names import MODELS
 
 KAV, PACK = ("-m", "keras_attnvariants"), Path(__file__).with_name("pack_model.py")
@@ -66,7 +66,8 @@ def main() -> None:
     places = vars(parser.parse_args())
     served = places.pop("served")
     folders = {
-        variant: train_and_pack(variant, "en", "de", **places) for variant in IN_THE_BOX
+        variant: train_and_pack(variant, "en", "de", **places)
+        for variant in BY_CORPUS["tatoeba-en-de"]
     }
     export(folders[EXPORTED], served)
     best = max(folders, key=lambda variant: card_of(folders[variant]).bleu)

@@ -32,20 +32,8 @@ OURS = read_toml("kav")
 # The published preset whose architecture each of ours has.
 PUBLISHED: dict[str, str] = OURS["published"]
 
-# Those that have a preset for each corpus; the others have one for Multi30k.
-MAIN = ("base", "hc-sa", "hc-all", "sh-x")
-
-# Those of the trained models that the package contains.
-IN_THE_BOX = (
-    *("base", "hc-sa", "sh-x", "neural-ngram", "context", "homogeneous-conv-kv"),
-    "lstm",
-)
-
-# Corpora of other tasks, these, and the encoders that are compared on them.
-ENCODERS = (
-    ("scitldr", "summarisation", ("base", "hc-sa", "neural-ngram", "local-attention")),
-    ("digits", "speech", ("base", "neural-ngram", "local-attention")),
-)
+# Those that there are for each corpus, whose name may end with a direction.
+BY_CORPUS: dict[str, list[str]] = {"multi30k": [*PUBLISHED], **OURS["presets"]}
 
 # Self-attention that none of the papers' presets have: its class, and further arguments
 # of those in the decoder.
@@ -103,40 +91,35 @@ def in_encoder(
     return {**architecture(**options), "decoder_attention": learned}
 
 
-def preset(name: str, corpus: str, direction: str | None = None) -> Preset:
+def preset(name: str, corpus: str) -> Preset:
     """A preset with the architecture of a published one, in our size for a corpus.
+
+    Of another task than translation, the encoder alone has this architecture.
 
     Args:
         name: key of `PUBLISHED`.
-        corpus: key of the sizes.
-        direction: languages, part of the name if there is a model for each direction.
+        corpus: key of `BY_CORPUS`.
     """
-    model, chosen = get(PUBLISHED[name]), options(get(PUBLISHED[name]), corpus)
-    architecture = model.architecture
+    size, _, _ = corpus.partition("-")
+    model, task = get(PUBLISHED[name]), OURS["tasks"].get(size)
+    architecture, chosen = model.architecture, options(model, size)
     if "front_end" in chosen:
         architecture = partial(with_front_end, architecture)
     return Preset(
-        name=f"kav/{name}/{'-'.join(filter(None, (corpus, direction)))}",
+        name=f"kav/{name}/{corpus}",
         paper=OURS["paper"],
-        architecture=architecture,
+        architecture=partial(in_encoder, architecture) if task else architecture,
         options=chosen,
-        training=TrainingSettings(**OURS["training"][corpus]),
+        training=TrainingSettings(**OURS["training"][size]),
         notes=f"Our own, after {model.name}. The settings are a starting point.",
         model=model.model,
+        task=task or "translation",
     )
 
 
-for _name in PUBLISHED:
-    register(preset(_name, "multi30k"))
-for _name in MAIN:
-    register(preset(_name, "bible"))
-for _name in IN_THE_BOX:
-    for _direction in ("en-de", "de-en"):
-        register(preset(_name, "tatoeba", _direction))
-for _corpus, _task, _names in ENCODERS:
-    for _preset in (preset(_name, _corpus) for _name in _names):
-        _encoder = partial(in_encoder, _preset.architecture)
-        register(replace(_preset, architecture=_encoder, task=_task))
+for _corpus, _names in BY_CORPUS.items():
+    for _name in _names:
+        register(preset(_name, _corpus))
 for _name in SELF_ATTENTION:
     register(
         replace(

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from keras_attnvariants.presets.kav import IN_THE_BOX
+from keras_attnvariants.presets.kav import BY_CORPUS
 from tests.recipes.conftest import RECIPES
 from tests.recipes.conftest import module_of
 from tests.recipes.test_model_cards import CARD
@@ -54,7 +54,7 @@ def calls(recipe, tmp_path, monkeypatch):
 def test_each_is_trained_and_packed_and_the_best_both_ways(recipe, calls, tmp_path):
     recipe.main()
     packed = [call[2] for call in calls if call[0] == "pack"]
-    names = [f"kav/{variant}/tatoeba-en-de" for variant in IN_THE_BOX]
+    names = [f"kav/{variant}/tatoeba-en-de" for variant in BY_CORPUS["tatoeba-en-de"]]
     assert packed == [*names, "kav/context/tatoeba-de-en"]
     trained = [call for call in calls if call[0] == "train"]
     assert len(trained) == 8
