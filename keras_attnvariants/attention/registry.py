@@ -35,6 +35,23 @@ class Options:
         """The inverse of `get_config`."""
         return cls(**config)
 
+    @classmethod
+    def of(cls, given: Any, rule: str) -> Self:
+        """Options from themselves, or from their Keras serialization.
+
+        Args:
+            given: the options.
+            rule: what they must be, as a sentence for those who give something else.
+
+        Raises:
+            TypeError: they are something else.
+        """
+        if isinstance(given, dict):
+            given = keras.saving.deserialize_keras_object(given)
+        if not isinstance(given, cls):
+            raise TypeError(f"{rule} Received: {given!r}")
+        return given
+
 
 class Configured(keras.layers.Layer):
     """Base class of layers whose options are attributes; they are saved."""

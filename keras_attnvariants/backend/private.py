@@ -10,6 +10,7 @@ import io
 import warnings
 from collections.abc import Callable
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from typing import ParamSpec
 from typing import TypeVar
@@ -192,6 +193,14 @@ def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[keras.Variabl
     a validation could not have averages in the place of the weights.
     """
     return list(optimizer._model_variables_moving_average)
+
+
+def place_oracle(oracle: Any, folder: Path) -> None:
+    """Let an oracle write its trials into the folder of a search.
+
+    A tuner of keras-tuner does this; an oracle without one writes nowhere.
+    """
+    oracle._set_project_dir(folder.parent, folder.name)
 
 
 def restart_draws(oracle: Any, seed: int) -> None:

@@ -19,7 +19,6 @@ from rich.console import Console
 
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
-from keras_attnvariants.utils.progress import clock
 
 # Sentences that are translated together at first; later ones fill batches of equal
 # length.
@@ -118,7 +117,7 @@ class LineProgress:
     ) -> None:
         self._size = size
         self._description = f"{description}: " if description else ""
-        self._start: tuple[float, int, int] | None = None
+        self._start: tuple[float, int] | None = None
         # Without a total the bar only shows that something is going on.
         total = None if size is None else max(size, 1)
         starting = f"{self._description}starting"
@@ -140,16 +139,12 @@ class LineProgress:
         """
         now = time.monotonic()
         # Before the first lines were done, programs were compiled.
-        start, first, before = self._start = self._start or (now, lines, done)
+        start, first = self._start = self._start or (now, lines)
         parts = [] if self._size is None else [f"{done / max(self._size, 1):.0%}"]
         parts.append(f"{lines:,} lines")
         if now > start and lines > first:
             parts.append(f"{(lines - first) / (now - start):,.1f} lines/s")
-            if self._size is not None and done > before:
-                left = (self._size - done) * (now - start) / (done - before)
-                parts.append(f"{clock(left)} left")
-        text = self._description + ", ".join(parts)
-        self._bar.show(done, text, text)
+        self._bar.show(done, self._description + ", ".join(parts))
 
 
 def with_progress(

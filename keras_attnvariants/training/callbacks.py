@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
-from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -18,7 +17,6 @@ from keras_attnvariants.training.state import NonFiniteError
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import check_finite
 from keras_attnvariants.training.state import to_arrays
-from keras_attnvariants.utils.files import DamagedFolderError
 
 Logs = dict[str, Any] | None
 
@@ -59,25 +57,6 @@ class Progress:
     def end_period(self) -> None:
         """Lets the current period end here, with a validation."""
         self.period_end, self.validation_pending = self.step, True
-
-
-def check_progress(run_dir: Path, progress: dict[str, Any]) -> None:
-    """Raises unless a state says where a run stands.
-
-    Raises:
-        DamagedFolderError: it does not.
-    """
-    for name, value in {**dataclasses.asdict(Progress()), "callbacks": {}}.items():
-        if type(progress.get(name)) is not type(value):
-            raise damaged_progress(run_dir, name, progress.get(name))
-
-
-def damaged_progress(run_dir: Path, name: str, value: Any) -> DamagedFolderError:
-    """The error for a state of a run with a value that nothing can go on from."""
-    return DamagedFolderError(
-        f"The last state of {run_dir} does not say where the run stands: remove it, "
-        f"and the one before is used. Received: {name} {value!r:.80}"
-    )
 
 
 class StatefulCallback(keras.callbacks.Callback):

@@ -1,6 +1,7 @@
 """Training of a model, or of a preset on a corpus: one call starts and resumes it."""
 
 import contextlib
+import copy
 import os
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -11,6 +12,7 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import keep_programs
 from keras_attnvariants.backend.distribution import in_first_process
 from keras_attnvariants.backend.distribution import process_count
@@ -18,6 +20,7 @@ from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import tasks
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.presets.preset import attention_layers
 from keras_attnvariants.training.callbacks import StopRequest
 from keras_attnvariants.training.fine_tuning import FineTuning
 from keras_attnvariants.training.guided_alignment import guided
@@ -57,7 +60,6 @@ def train(
     validation_data: Any = None,
     metrics: Sequence[keras.metrics.Metric] = (),
     callbacks: Sequence[keras.callbacks.Callback] = (),
-    resume: bool = True,
     verbose: int | str = "auto",
 ) -> TrainingResult:
     """Trains a model with Keras' `fit`; the run can be killed and resumed exactly.
@@ -98,7 +100,6 @@ def train(
         callbacks: further Keras callbacks; a `StatefulCallback` is resumed as well, a
             `TimeLimit` ends the run when its time is up, and `ValidationScore` computes
             a score such as `val_bleu`.
-        resume: False refuses a folder that already has a state.
         verbose: `"auto"` for a `ProgressBar` of the whole run; any other value is that
             of `fit`, 0 for none.
 
@@ -130,8 +131,7 @@ def train(
             model, config, training_data, validation_data, metrics, verbose
         )
         folder = folder_of(run_dir, loop, tokenizer, callbacks, request)
-        settings = describe_run(model, tokenizer, config)
-        state, callbacks = folder.open(settings, resume)
+        state, callbacks = folder.open(describe_run(model, tokenizer, config))
         if state is not None:
             loop.start(state)
         if not loop.is_done and in_first_process(lambda: limit is not None):
@@ -185,8 +185,8 @@ def train_preset(
         batch_tokens: source and target positions of one update; `None` for those of
             the preset, or of as many mean pairs of the corpus as the preset has.
         sizes: options of the model that replace those of the preset; see
-            `Preset.build`. A `length_ratio` that the model needs is computed from the
-            corpus unless it is given here.
+            `Preset.build`. A `length_ratio` that the model, or a layer here, needs is
+            computed from the corpus unless it is given here.
         settings: fields of `TrainingConfig` that replace those of the preset. The
             `steps` of a preset with epochs are as many passes over the corpus. If the
             corpus has alignments, `alignment_weight` is 0.05 by default.
@@ -312,6 +312,10 @@ def built(
     config = on_corpus(config, preset, tokens, chosen)
     if "length_ratio" in preset.options:
         sizes = {"length_ratio": tokens.length_ratio(), **sizes}
+    for layer in attention_layers(sizes := copy.deepcopy(dict(sizes))):
+        kind = isinstance(layer, dict) and layer["class_name"]
+        if kind == f"{PACKAGE}>HardCodedCrossAttention":
+            layer["config"].setdefault("length_ratio", tokens.length_ratio())
     keras.utils.set_random_seed(seed)
     if tokenizer.target is not tokenizer:
         sizes = {"source_vocabulary_size": tokenizer.vocabulary_size, **sizes}
@@ -360,7 +364,7 @@ def given_tokenizer(
     if own is not None and (vocabulary_size not in (None, own) or subwords):
         raise ValueError(
             "`vocabulary_size` and `subwords` are for a vocabulary that is learned, "
-            "which there is not with `fine_tuning` or `tokenizer`. Received: "
+            "which there is not with a trained model or `tokenizer`. Received: "
             f"{vocabulary_size}, {dict(subwords)}"
         )
     return tokenizer

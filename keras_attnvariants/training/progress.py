@@ -1,6 +1,5 @@
 """The progress of a training: a bar on a terminal, and the log."""
 
-import contextlib
 import dataclasses
 import json
 import math
@@ -8,9 +7,9 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
-from typing import TypeGuard
 
 import keras
+from pydantic import BaseModel
 from rich.console import Console
 
 from keras_attnvariants.data.tasks import monitors
@@ -24,8 +23,8 @@ from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.files import LARGEST_JSON
 from keras_attnvariants.utils.files import open_plain
 from keras_attnvariants.utils.files import read_file
+from keras_attnvariants.utils.progress import PERCENT
 from keras_attnvariants.utils.progress import Bar
-from keras_attnvariants.utils.progress import clock
 
 # The metrics that a line about a validation has room for, and their decimals.
 SHOWN = {"loss": 3, "val_loss": 3} | {m: 2 for m in monitors() if m != "val_loss"}
@@ -66,17 +65,10 @@ class ProgressBar(keras.callbacks.Callback):
         super().__init__()
         self.steps = check_optional_integer("steps", steps)
         self._limit = limit
-        # Time and number of the first update at its end: that one compiles.
-        self._first: tuple[float, int] | None = None
         # Time and tokens at the end of the first update of the period.
         self._period: tuple[float, float] | None = None
         self._speed: list[str] = []
-        self._bar = Bar(
-            "{task.percentage:.0f} %, {task.description}",
-            "compiling",
-            console=console,
-            writes=True,
-        )
+        self._bar = Bar(PERCENT, "compiling", console=console, writes=True)
 
     def __enter__(self) -> "ProgressBar":
         return self
@@ -101,15 +93,7 @@ class ProgressBar(keras.callbacks.Callback):
         if now > began:
             self._speed = [f"{(tokens - before) / (now - began):,.0f} tokens/s"]
         parts = [f"update {step:,}", f"loss {values.get('loss', 0.0):.2f}"]
-        parts += self._speed
-        start, first = self._first = self._first or (now, step)
-        if step > first:
-            left = (now - start) / (step - first) * ((self.steps or 0) - step)
-            if self._limit is not None:
-                left = min(left, self._limit.limit - self._limit.seconds)
-            parts.append(f"{clock(max(left, 0.0))} left")
-        text = ", ".join(parts)
-        self._bar.show(done, text, f"{done:.0%}, {text}")
+        self._bar.show(done, ", ".join([*parts, *self._speed]))
 
     def on_test_begin(self, logs: Logs = None) -> None:
         self._bar.describe("validating")
@@ -199,6 +183,14 @@ class JsonLinesLogger(StatefulCallback):
         return elapsed
 
 
+class Record(BaseModel, strict=True, extra="allow"):
+    """A line of a log: besides event and step, numbers or null by name."""
+
+    __pydantic_extra__: dict[str, float | None]
+    event: str
+    step: int
+
+
 def read_log(log: Path) -> list[dict[str, Any]]:
     """The records of a run's log.
 
@@ -210,23 +202,11 @@ def read_log(log: Path) -> list[dict[str, Any]]:
     lines = read_file(log, largest=LARGEST_JSON).decode("utf-8").split("\n")[:-1]
     events = []
     for number, line in enumerate(lines, start=1):
-        event = None
-        with contextlib.suppress(ValueError, RecursionError):
-            event = json.loads(line)
-        if not _is_record(event):
+        try:
+            events.append(Record.model_validate_json(line).model_dump())
+        except ValueError as error:
             raise ValueError(
                 f"Line {number} of {log} is not a record of a log: remove it. "
                 f"Received: {line!r:.80}"
-            )
-        events.append(event)
+            ) from error
     return events
-
-
-def _is_record(event: Any) -> TypeGuard[dict[str, Any]]:
-    """Whether a value is what `JsonLinesLogger` writes: numbers, or null, by name."""
-    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
-        return False
-    return type(event.get("step")) is int and all(
-        name == "event" or value is None or type(value) in (int, float)
-        for name, value in event.items()
-    )

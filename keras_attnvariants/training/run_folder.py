@@ -10,16 +10,16 @@ from typing import Any
 
 import keras
 import numpy as np
+from pydantic import TypeAdapter
 
 from keras_attnvariants import backend
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
 from keras_attnvariants.training.callbacks import StateSaver
 from keras_attnvariants.training.callbacks import StopRequest
-from keras_attnvariants.training.callbacks import check_progress
-from keras_attnvariants.training.callbacks import damaged_progress
 from keras_attnvariants.training.progress import JsonLinesLogger
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
@@ -106,41 +106,43 @@ class RunFolder:
         self._log = JsonLinesLogger(path / LOG, progress, config.log_every)
 
     def open(
-        self, settings: dict[str, Any], resume: bool
+        self, settings: dict[str, Any]
     ) -> tuple[LoadedState | None, list[keras.callbacks.Callback]]:
         """Writes settings and tokenizer, and says where the run stands.
 
         Args:
             settings: the settings of this training.
-            resume: whether the folder may hold a run.
 
         Returns:
             The state to continue from, `None` for a new run; and the callbacks of the
             run, in the state in which they were.
 
         Raises:
-            ValueError: it must not hold a run, or holds one with other settings.
+            DifferentSettingsError: the folder holds a run with other settings.
         """
         saved = read_settings(self.path)
         if self._store.paths():
-            if not resume:
-                raise ValueError(
-                    "`run_dir` must not hold a run: pass `resume=True` to continue it, "
-                    f"or choose another folder. Received: {self.path}"
-                )
             check_same_run(self.path, saved, settings)
-        state = self._store.load_latest()
-        if state is not None:
-            check_progress(self.path, state.progress)
-        if state is not None and self._is_longer(saved, settings, state):
-            state.progress["stopped"] = False
+        state, callbacks = self._store.load_latest(), self._order()
+        try:
+            if state is not None:
+                TypeAdapter(Progress).validate_python(state.progress)
+                if self._is_longer(saved, settings, state):
+                    state.progress["stopped"] = False
+            self._restore(state, callbacks)
+        except DamagedFolderError:
+            raise
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise DamagedFolderError(
+                f"The last state of {self.path} does not say where the run stands: "
+                "remove it, and the one before is used. Received: "
+                f"{' '.join(str(error).split())}"
+            ) from error
         text = json.dumps(settings | {MACHINE: hardware()}, indent=2) + "\n"
         replace_file(self.path / CONFIG, text.encode())
         if self.tokenizer is not None:
             replace_file(self.path / TOKENIZER, self.tokenizer.model_bytes)
         remove_leftovers(self.path.resolve())
-        callbacks = self._order()
-        self._restore(state, callbacks)
         self._tell_start(state)
         return state, callbacks
 
@@ -231,15 +233,8 @@ class RunFolder:
             return
         self._states = state.progress["callbacks"]
         for name, callback in self._stateful.items():
-            if name not in self._states:
-                continue
-            try:
+            if name in self._states:
                 callback.set_state(self._states[name])
-            except DamagedFolderError:
-                raise
-            except (AttributeError, KeyError, TypeError, ValueError) as error:
-                value = self._states[name]
-                raise damaged_progress(self.path, name, value) from error
         self._averager.remove_after(state.progress["step"])
 
     def _save(self) -> None:

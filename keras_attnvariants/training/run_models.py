@@ -46,7 +46,7 @@ WEIGHTS = "weights.npz"
 
 
 @dataclasses.dataclass(eq=False)
-class CheckpointAverager(StatefulCallback):
+class CheckpointAverager(keras.callbacks.Callback):
     """Keeps the weights of the last validated steps, to average them at the end.
 
     Args:
@@ -63,25 +63,6 @@ class CheckpointAverager(StatefulCallback):
 
     def __post_init__(self) -> None:
         super().__init__()
-
-    def get_state(self) -> dict[str, Any]:
-        return {"steps": self._steps()}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Names the weights kept at that state that are gone.
-
-        Those that made way for weights of later steps are not missed.
-        """
-        found = self._steps()
-        due = sorted({*state["steps"], *found})[-self.last :]
-        missing = [str(step) for step in due if step not in found]
-        if missing:
-            print(
-                f"{self.directory} lacks the weights of steps {', '.join(missing)}; "
-                "unless they are restored from a copy before the run ends, the average "
-                "leaves them out.",
-                file=sys.stderr,
-            )
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
         path = self.directory / f"step-{self.progress.step:09d}"
@@ -122,9 +103,6 @@ class CheckpointAverager(StatefulCallback):
             (total / self.count).astype(a.dtype) if is_floating(a.dtype) else a
             for total, a in zip(totals, arrays, strict=True)
         ]
-
-    def _steps(self) -> list[int]:
-        return [number_of(path) for path in numbered(self.directory, "step")]
 
 
 @dataclasses.dataclass(eq=False)

@@ -212,7 +212,7 @@ class SharedFolder:
     together: "Together"
 
     def open(
-        self, settings: dict[str, Any], resume: bool
+        self, settings: dict[str, Any]
     ) -> tuple[LoadedState | None, list[keras.callbacks.Callback]]:
         """The state to continue from, and the callbacks of this process."""
         check_same(**settings)
@@ -222,7 +222,7 @@ class SharedFolder:
             state, loop.verbose = None, 0
             callbacks = [StateSaver(loop.progress, request, every, save)]
         else:
-            state, callbacks = self.own.open(settings, resume)
+            state, callbacks = self.own.open(settings)
         # After those that decide, which process 0 alone has.
         callbacks.insert(-1, self.together)
         [progress, *_] = distribution.gathered(state and state.progress)

@@ -2,7 +2,6 @@
 
 import contextlib
 import errno
-import itertools
 import shutil
 import sys
 from collections import defaultdict
@@ -45,7 +44,7 @@ class NonFiniteError(FloatingPointError):
 
 
 class StateWriteError(OSError):
-    """The state could not be written; the one before is still there."""
+    """The disk is full; the last state is still there."""
 
 
 class LoadedState(NamedTuple):
@@ -101,26 +100,16 @@ class TrainingState:
 
         Raises:
             NonFiniteError: a floating-point array is not finite; nothing is written.
-            StateWriteError: writing failed, say because the disk is full. The states
-                on disk are as before.
+            StateWriteError: the disk is full. The states on disk are as before.
         """
         arrays = {group: to_arrays(values) for group, values in variables.items()}
         for group, values in arrays.items():
             check_finite(values, f"{group} variable")
         paths = self.paths()
         path = self.directory / f"state-{number_of(paths[-1]) + 1 if paths else 1:08d}"
-        try:
-            with new_folder(path) as folder:
-                write_arrays(folder, VARIABLES, arrays)
-                folder.write_json(PROGRESS, progress)
-        except OSError as error:
-            before = self._last_good
-            raise StateWriteError(
-                error.errno,
-                f"the state of step {progress.get('step')} was not saved "
-                f"({error.strerror or error}); a resume starts "
-                + ("anew" if before is None else f"from {before}"),
-            ) from error
+        with clear_full_disk(self.directory.parent), new_folder(path) as folder:
+            write_arrays(folder, VARIABLES, arrays)
+            folder.write_json(PROGRESS, progress)
         for old in paths:
             if old != self._last_good:
                 shutil.rmtree(old, ignore_errors=True)
@@ -242,16 +231,14 @@ def write_arrays(
 ) -> None:
     """Writes grouped arrays as one `.npz` file, which `read_arrays` reads bit by bit.
 
-    NumPy's format knows no bfloat16: such arrays are stored as unsigned integers, and
-    their dtype as the last part of their key `group/index/dtype`.
+    NumPy's format knows no bfloat16: such arrays are stored as bytes, and their dtype
+    as the last part of their key `group/index/dtype`.
     """
-    entries: dict[str, Any] = {}
-    for group, values in arrays.items():
-        for index, array in enumerate(values):
-            key = f"{group}/{index:06d}/{array.dtype.name}"
-            if array.dtype.kind == "V":
-                array = array.view(f"u{array.dtype.itemsize}")
-            entries[key] = array
+    entries: dict[str, Any] = {
+        f"{group}/{index:06d}/{array.dtype.name}": array
+        for group, values in arrays.items()
+        for index, array in enumerate(values)
+    }
     with folder.open(name) as file:
         np.savez(file, **entries)
 
@@ -278,18 +265,14 @@ def assign_arrays(
     """Sets variables from arrays in the same order.
 
     Raises:
-        ValueError: number, shapes or dtypes differ: the state belongs to another model.
+        ValueError: number or shapes differ: the state belongs to another model.
     """
-    kinds = [
-        (tuple(v.shape), keras.backend.standardize_dtype(v.dtype)) for v in variables
-    ]
-    found = [(array.shape, array.dtype.name) for array in arrays]
-    for index, (here, there) in enumerate(itertools.zip_longest(kinds, found)):
-        if here != there:
-            raise ValueError(
-                f"the {name} variables on disk must be those of this run, but number "
-                f"{index} is {here} here. Received: {there}"
-            )
+    shapes = [tuple(variable.shape) for variable in variables]
+    if (found := [array.shape for array in arrays]) != shapes:
+        raise ValueError(
+            f"the {name} variables on disk must be those of this run, of shapes "
+            f"{shapes!s:.200}. Received: {found!s:.200}"
+        )
     for variable, array in zip(variables, arrays, strict=True):
         variable.assign(array)
 

@@ -22,8 +22,8 @@ from typing import Any
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.machine import shared_machine
+from keras_attnvariants.utils.progress import PERCENT
 from keras_attnvariants.utils.progress import Bar
-from keras_attnvariants.utils.progress import clock
 
 # Seconds that the process of a killed comparison has to save its state and end.
 PATIENCE = 60.0
@@ -96,7 +96,7 @@ def run_jobs(
     from keras_attnvariants.training.callbacks import StopRequest
 
     waiting = deque(jobs)
-    pool = Pool(Progress(what, total, total - len(jobs)))
+    pool = Pool(what, total, total - len(jobs))
     with shared_machine(at_once, threads), StopRequest() as request:
         try:
             while (waiting or pool.running) and not (pool.is_over or request.number):
@@ -112,61 +112,13 @@ def run_jobs(
     return pool.failed
 
 
-class Progress:
-    """Shows on standard error how many jobs are done, and what those at work do.
+class Pool:
+    """The processes that are at work; shows on standard error how far they are.
 
     Args:
         what: the jobs together, such as `"runs"`.
         total: number of jobs.
         done: how many of them had ended before.
-    """
-
-    def __init__(self, what: str, total: int, done: int) -> None:
-        self._what = what
-        self._total = max(total, 1)
-        self._done = done
-        # How far jobs are, and what those at work do.
-        self._shares: dict[str, float] = {}
-        self._texts: dict[str, str] = {}
-        # How much of the whole was there before this process began to work on it.
-        self._before = float(done)
-        self._start = time.monotonic()
-        text = "{task.percentage:.0f} %, {task.description}"
-        self._bar = Bar(text, "starting", bar_width=20, writes=True)
-        self._bar.start()
-        self.stop = self._bar.stop
-
-    def update(self, name: str, share: float, text: str) -> None:
-        """A job is that far, from 0 to 1."""
-        if name not in self._shares:
-            self._before += share
-        self._shares[name], self._texts[name] = share, text
-        self._show()
-
-    def ended(self, name: str, error: str | None) -> None:
-        """A job has ended."""
-        self._shares[name] = 1.0
-        self._texts.pop(name, None)
-        self._bar.print(f"{name}: {'done' if error is None else error}")
-        self._show()
-
-    def _show(self) -> None:
-        done = self._done + sum(self._shares.values())
-        ended = self._done + len(self._shares) - len(self._texts)
-        parts = [f"{ended:,} of {self._total:,} {self._what}"]
-        parts += [f"{name}: {text}" for name, text in self._texts.items()]
-        if done > self._before:
-            pace = (time.monotonic() - self._start) / (done - self._before)
-            parts.append(f"{clock((self._total - done) * pace)} left")
-        share, text = done / self._total, "; ".join(parts)
-        self._bar.show(share, text, f"{share:.0%}, {text}")
-
-
-class Pool:
-    """The processes that are at work.
-
-    Args:
-        progress: is told how jobs go on.
 
     Attributes:
         running: job and process by the connection to it.
@@ -174,11 +126,18 @@ class Pool:
         is_over: whether the disk is full, so that no further job is to be started.
     """
 
-    def __init__(self, progress: Progress) -> None:
+    def __init__(self, what: str, total: int, done: int) -> None:
         self.running: dict[Connection, tuple[Job, Any]] = {}
         self.failed: dict[str, str] = {}
         self.is_over = False
-        self._progress = progress
+        self._what = what
+        self._total = max(total, 1)
+        self._done = done
+        # How far jobs are, from 0 to 1, and what those at work do.
+        self._shares: dict[str, float] = {}
+        self._texts: dict[str, str] = {}
+        self._bar = Bar(PERCENT, "starting", bar_width=20, writes=True)
+        self._bar.start()
 
     def start(self, job: Job) -> None:
         """Start the process of a job."""
@@ -205,8 +164,11 @@ class Pool:
                 continue
             if isinstance(message, str):
                 self.failed[job.name] = message
-            else:
-                self._progress.update(job.name, *message)
+                continue
+            share, text = message
+            found = 0.0 if job.name in self._shares else share
+            self._shares[job.name], self._texts[job.name] = share, text
+            self._show(found)
 
     def stop(self) -> None:
         """Tell all processes to save their states, and wait for them."""
@@ -216,14 +178,24 @@ class Pool:
             process.join()
             if process.exitcode not in (0, STOPPED, -signal.SIGTERM):
                 self._ended(job, process.exitcode)
-        self._progress.stop()
+        self._bar.stop()
 
     def _ended(self, job: Job, status: int) -> None:
         if status:
             error = f"its process ended with status {status}, see {job.log}"
             self.failed.setdefault(job.name, error)
         self.is_over |= status == DISK_IS_FULL
-        self._progress.ended(job.name, self.failed.get(job.name))
+        self._shares[job.name] = 1.0
+        self._texts.pop(job.name, None)
+        self._bar.print(f"{job.name}: {self.failed.get(job.name, 'done')}")
+        self._show()
+
+    def _show(self, found: float = 0.0) -> None:
+        done = self._done + sum(self._shares.values())
+        ended = self._done + len(self._shares) - len(self._texts)
+        parts = [f"{ended:,} of {self._total:,} {self._what}"]
+        parts += [f"{name}: {text}" for name, text in self._texts.items()]
+        self._bar.show(done / self._total, "; ".join(parts), found / self._total)
 
 
 def work_on(pickled: bytes, path: Path, connection: Connection) -> None:

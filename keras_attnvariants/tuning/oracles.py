@@ -1,4 +1,4 @@
-"""keras-tuner's oracles and loop: processes share searches, and survive kills."""
+"""keras-tuner's oracles: processes share searches, and survive kills."""
 
 import contextlib
 import json
@@ -14,20 +14,18 @@ from typing import Any
 
 from keras_tuner import Objective
 from keras_tuner import Oracle
-from keras_tuner.engine.base_tuner import BaseTuner
 from keras_tuner.engine.trial import Trial
 from keras_tuner.engine.trial import TrialStatus
-from keras_tuner.errors import FailedTrialError
-from keras_tuner.errors import FatalError
 from keras_tuner.oracles import BayesianOptimizationOracle
 from keras_tuner.oracles import RandomSearchOracle
 
+from keras_attnvariants.backend.private import place_oracle
 from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
 from keras_attnvariants.tuning.results import ERROR
 from keras_attnvariants.tuning.results import OBJECTIVES
-from keras_attnvariants.tuning.results import TrialRecord
+from keras_attnvariants.tuning.trials import run_trial
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.locks import FolderInUseError
@@ -45,8 +43,8 @@ DRAWS = 100
 # A trial that failed for another reason than its point is run again once.
 RETRIES = 1
 MAX_FAILURES = 3
-# Seconds between two questions for a trial.
-PAUSE = 0.2
+# Seconds between two questions for a trial, while others may leave theirs.
+PAUSE = 1.0
 
 
 class SharedOracle(Oracle):
@@ -69,6 +67,7 @@ class SharedOracle(Oracle):
         super().__init__(**options)
         self.verbose = 0
         self.folder = folder
+        place_oracle(self, folder)
         # Has the lock of the trial that this process is at work on.
         self._trial_lock = contextlib.ExitStack()
 
@@ -91,25 +90,20 @@ class SharedOracle(Oracle):
                 if self._lock(trial):
                     print(f"Trial {trial.trial_id} is continued.")
                     self.ongoing_trials[tuner_id] = self.ongoing_trials.pop(name)
-                    self._write()
                     return trial
             trial = super().create_trial(tuner_id)
             if trial.status == TrialStatus.RUNNING:
                 self._lock(trial)
-                self._write()
             elif trial.status == TrialStatus.STOPPED and self.ongoing_trials:
                 trial.status = TrialStatus.IDLE
             return trial
 
-    def update_trial(self, trial_id: str, metrics: Any, step: int = 0) -> Any:
-        """The trial, with these metrics."""
-        with self._shared_state():
-            trial = super().update_trial(trial_id, metrics, step)
-            self._write()
-            return trial
-
-    def end_trial(self, trial: Any) -> None:
+    def end_trial(self, trial: Any, score: float | None = None) -> None:
         """Record the end of a trial, once even if two processes had it.
+
+        Args:
+            trial: the trial, with its status.
+            score: value of the objective, if the trial was completed.
 
         Raises:
             ValueError: too many trials in a row have failed.
@@ -117,14 +111,20 @@ class SharedOracle(Oracle):
         with self._shared_state():
             try:
                 if trial.trial_id not in self.end_order:
+                    if score is not None:
+                        metrics = {self.objective.name: score}
+                        self.update_trial(trial.trial_id, metrics)
                     super().end_trial(trial)
-                    self._write()
             except RuntimeError as error:
                 raise ValueError(
                     f"{self.max_consecutive_failed_trials} trials in a row failed; "
                     f"their errors are in {self.folder}"
                 ) from error
         self.leave_trial()
+
+    def trial_folder(self, trial: Any) -> Path:
+        """The folder of a trial."""
+        return self.folder / f"trial_{trial.trial_id}"
 
     def leave_trial(self) -> None:
         """Let another process continue the trial of this one, if it has one."""
@@ -144,26 +144,26 @@ class SharedOracle(Oracle):
     def save(self) -> None:
         """Write nothing: each decision is written when it is complete."""
 
-    def _write(self) -> None:
-        replace_file(self.folder / STATE, json.dumps(self.get_state()).encode())
-
     @contextlib.contextmanager
     def _shared_state(self) -> Iterator[None]:
         """Context in which the state is that of the folder, and no other's to change.
 
+        At the end it is written, unless there was an error.
+
         Raises:
             DamagedFolderError: it cannot be read.
         """
+        path = self.folder / STATE
         with lock_folder(self.folder, wait=True):
-            if (self.folder / STATE).exists():
-                self.set_state(read_json(self.folder / STATE))
+            if path.exists():
+                self.set_state(read_json(path))
             yield
+            replace_file(path, json.dumps(self.get_state()).encode())
 
     def _lock(self, trial: Any) -> bool:
         """Whether this process has locked the folder of a trial just now."""
-        folder = self.folder / f"trial_{trial.trial_id}"
         try:
-            self._trial_lock.enter_context(lock_folder(folder))
+            self._trial_lock.enter_context(lock_folder(self.trial_folder(trial)))
         except FolderInUseError:
             return False
         return True
@@ -205,79 +205,55 @@ def make_oracle(search: "Search") -> Any:
     return BayesianOracle(**options)
 
 
-class RunTuner(BaseTuner):
-    """Trains the trials that an oracle proposes, each as a run that can be resumed.
+def train_trials(
+    search: "Search", report: Callable[[float, str], None] = lambda share, text: None
+) -> None:
+    """Trains trials of a search in this process until none is left.
 
     Args:
-        oracle: a `SharedOracle`, which knows the whole space.
-        train: takes the folder of a trial and its values, and returns its record.
-        folder: folder of the search; each trial has a folder in it.
+        search: the search, which has been opened.
         report: is told how much of the search is done, from 0 to 1, and the trial.
+
+    Raises:
+        ValueError: too many trials in a row have failed.
+        OSError: the disk is full, or a folder cannot be written.
+        SystemExit: after SIGTERM or SIGINT; the trial is continued the next time.
     """
+    oracle, process = make_oracle(search), f"{socket.gethostname()}-{os.getpid()}"
+    try:
+        while (trial := oracle.create_trial(process)).status != TrialStatus.STOPPED:
+            if trial.status == TrialStatus.IDLE:
+                time.sleep(PAUSE)
+                continue
+            ended, total = len(oracle.end_order), oracle.max_trials
+            report(ended / total, f"trial {trial.trial_id}")
+            oracle.end_trial(trial, score_of(search, oracle, trial))
+    finally:
+        oracle.leave_trial()
 
-    oracle: Any
 
-    def __init__(
-        self,
-        oracle: Any,
-        train: Callable[[Path, Any], TrialRecord],
-        folder: Path,
-        report: Callable[[float, str], None],
-    ) -> None:
-        self._train = train
-        self._report = report
-        folder = folder.resolve()
-        super().__init__(oracle, directory=folder.parent, project_name=folder.name)
-        self.tuner_id = f"{socket.gethostname()}-{os.getpid()}"
+def score_of(search: "Search", oracle: Any, trial: Any) -> float | None:
+    """Trains a trial, or continues it, and gives it the status in which it ended.
 
-    def save(self) -> None:
-        """Write nothing: only an oracle has a state."""
-
-    def search(self) -> None:
-        """Train trials until the oracle has no more.
-
-        Raises:
-            ValueError: too many trials in a row have failed.
-            OSError: the disk is full, or a folder cannot be written.
-            SystemExit: after SIGTERM or SIGINT; the trial is continued the next time.
-        """
-        try:
-            super().search()
-        except FatalError as error:
-            raise error.__cause__ or error from None
-        finally:
-            self.oracle.leave_trial()
-
-    def pre_create_trial(self) -> None:
-        """Wait a little: an oracle without a trial is asked again and again."""
-        time.sleep(PAUSE)
-
-    def on_trial_begin(self, trial: Any) -> None:
-        """Report the trial."""
-        ended, total = len(self.oracle.end_order), self.oracle.max_trials
-        self._report(ended / total, f"trial {trial.trial_id}")
-
-    def run_trial(self, trial: Any) -> dict[str, float]:
-        """Train a trial, or continue it where it was killed.
-
-        Returns:
-            The score by the name of the objective.
-        """
-        folder = Path(self.get_trial_dir(trial.trial_id))
-        try:
-            record = self._train(folder, trial.hyperparameters.values)
-        except OSError as error:
-            raise FatalError(str(error)) from error
-        except Exception as error:
-            message = f"{type(error).__name__}: {error}".partition("\n")[0]
-            print(f"Trial {trial.trial_id} failed. {message}")
-            replace_file(folder / ERROR, f"{message}\n".encode())
-            if is_due_to_the_point(error):
-                raise FailedTrialError(message) from error
-            raise
-        (folder / ERROR).unlink(missing_ok=True)
-        print(record.describe(self.oracle.objective.name))
-        return {self.oracle.objective.name: record.score}
+    Returns:
+        Its score; `None` if it failed, in which case `error.txt` says why.
+    """
+    folder = oracle.trial_folder(trial)
+    try:
+        record = run_trial(search, folder, trial.hyperparameters.values)
+    except OSError:
+        raise
+    except Exception as error:
+        message = f"{type(error).__name__}: {error}".partition("\n")[0]
+        print(f"Trial {trial.trial_id} failed. {message}")
+        replace_file(folder / ERROR, f"{message}\n".encode())
+        is_final = is_due_to_the_point(error)
+        trial.status = TrialStatus.FAILED if is_final else TrialStatus.INVALID
+        return None
+    (folder / ERROR).unlink(missing_ok=True)
+    print(record.describe(oracle.objective.name))
+    trial.status = TrialStatus.COMPLETED
+    return record.score
 
 
 def is_due_to_the_point(error: Exception) -> bool:

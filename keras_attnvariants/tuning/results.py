@@ -242,16 +242,9 @@ def forget_peak() -> None:
 
 
 def peak_mib() -> float:
-    """MiB since `forget_peak`; without support for it, since the process started.
-
-    0 where the operating system tells neither.
-    """
+    """MiB since `forget_peak`; 0 where the operating system does not tell."""
     with contextlib.suppress(OSError):
         for line in split_lines(Path("/proc/self/status").read_text()):
             if line.startswith("VmHWM:"):
                 return int(line.split()[1]) / 1024
-    try:
-        import resource
-    except ImportError:  # on Windows
-        return 0.0
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+    return 0.0

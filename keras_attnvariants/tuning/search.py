@@ -1,7 +1,6 @@
 """A search: its settings, its folder, and the processes that run its trials."""
 
 import dataclasses
-import functools
 import json
 import os
 import socket
@@ -20,6 +19,7 @@ from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import tasks
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training.fine_tuning import going_on
+from keras_attnvariants.training.model_training import given_tokenizer
 from keras_attnvariants.training.run_settings import DifferentSettingsError
 from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.training.run_settings import prepare_vocabulary
@@ -32,7 +32,6 @@ from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.tuning.results import read_result
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.tuning.trials import Budget
-from keras_attnvariants.tuning.trials import run_trial
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -43,8 +42,8 @@ from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
 
 SETTINGS = "search.json"
-# What all trials compute in, if a search chose it.
-PRECISION = "precision.txt"
+# Among the settings, what all trials compute in.
+CHOSEN = "chosen_precision"
 
 
 @dataclass(frozen=True)
@@ -128,42 +127,24 @@ class Search:
             DifferentSearchError: the folder holds another search.
             IncompleteError: a worker failed or died.
         """
+        # Imports keras-tuner.
+        from keras_attnvariants.tuning.oracles import train_trials
+
         check_integer("workers", workers)
         self.check()
         with lock_folder(self.folder, wait=True):
-            self.open()
+            opened = self.open()
         if workers == 1:
-            self.train_trials()
+            train_trials(opened)
             return self.result()
         logs, host = self.folder / "workers", socket.gethostname()
         jobs = [
-            Job(f"worker {n}", work, (self,), logs / f"{host}-{n}.log")
+            Job(f"worker {n}", work, (opened,), logs / f"{host}-{n}.log")
             for n in range(1, workers + 1)
         ]
         if failed := run_jobs(jobs, "workers", workers, workers):
             raise IncompleteError(failed)
         return self.result()
-
-    def train_trials(
-        self, report: Callable[[float, str], None] = lambda share, text: None
-    ) -> None:
-        """Train trials in this process until none is left.
-
-        Args:
-            report: is told how much of the search is done, from 0 to 1, and the trial.
-        """
-        from keras_attnvariants.tuning.oracles import RunTuner
-        from keras_attnvariants.tuning.oracles import make_oracle
-
-        train = functools.partial(run_trial, self)
-        RunTuner(make_oracle(self), train, self.folder, report).search()
-
-    @property
-    def chosen_precision(self) -> str:
-        """The dtype policy of all trials."""
-        if self.precision == "auto":
-            return (self.folder / PRECISION).read_text()
-        return self.precision
 
     def result(self) -> SearchResult:
         """The trials that have ended so far."""
@@ -187,37 +168,31 @@ class Search:
             )
         self.space.check(self.preset, self.vocabulary_size)
 
-    def check_same(self) -> None:
-        """Raises unless the folder holds no search, or this one.
+    def open(self) -> "Search":
+        """Write the settings and the vocabulary of all trials.
+
+        Returns:
+            The search with the precision that all its trials have.
 
         Raises:
-            DifferentSearchError: a setting other than the number of trials differs.
+            DifferentSearchError: the folder holds another search; it may differ in the
+                number of trials.
         """
-        if not (self.folder / SETTINGS).exists():
-            return
-        saved = read_json(self.folder / SETTINGS)
-        # Searches that earlier versions began have a factor, which they do not use.
-        free = [("max_trials",), ("revision",), ("factor",)]
-        different = differences_of(saved, self.described(), free)
-        if different:
+        path, settings = self.folder / SETTINGS, self.described()
+        saved = read_json(path) if path.exists() else {}
+        free = [("max_trials",), ("revision",), (CHOSEN,)]
+        if saved and (different := differences_of(saved, settings, free)):
             raise DifferentSearchError(self.folder, different)
-
-    def open(self) -> None:
-        """Write the settings, vocabulary and precision of all trials.
-
-        Raises:
-            DifferentSearchError: the folder holds another search.
-        """
-        self.check_same()
-        settings = json.dumps(self.described(), indent=1)
-        replace_file(self.folder / SETTINGS, settings.encode())
         size = self.vocabulary_size or self.preset.options["vocabulary_size"]
         start = going_on(self.continue_from)
         own = None if start is None else start.trained.tokenizer
         prepare_vocabulary(self.folder, self.corpus, size, self.subwords, own)
-        precision = self.folder / PRECISION
-        if self.precision == "auto" and not precision.is_file():
-            replace_file(precision, faster_precision().encode())
+        precision = self.precision
+        if precision == "auto":
+            precision = saved.get(CHOSEN) or faster_precision()
+        settings[CHOSEN] = precision
+        replace_file(path, json.dumps(settings, indent=1).encode())
+        return dataclasses.replace(self, precision=precision)
 
     def described(self) -> dict[str, Any]:
         """All that decides the result of the search, in a form that JSON can hold."""
@@ -266,13 +241,9 @@ def search(
     ```
     """
     if (start := going_on(options.get("continue_from"))) is not None:
-        own = start.trained.tokenizer.vocabulary_size
-        if options.setdefault("vocabulary_size", own) != own or options.get("subwords"):
-            raise ValueError(
-                "`vocabulary_size` and `subwords` must be left out: trials that go on "
-                "from a model have its vocabulary. Received: "
-                f"{options['vocabulary_size']} for {own}"
-            )
+        size, subwords = options.get("vocabulary_size"), options.get("subwords", {})
+        own = given_tokenizer(start, None, size, subwords)
+        options["vocabulary_size"] = own and own.vocabulary_size
         preset = start.fitted(preset)
     return Search(preset, corpus, space, Path(folder), **options)
 
@@ -283,9 +254,12 @@ def work(search: Search, report: Callable[[float, str], None]) -> None:
     Raises:
         ValueError: a module cannot be imported.
     """
+    # Imports keras-tuner.
+    from keras_attnvariants.tuning.oracles import train_trials
+
     for module in search.imports:
         import_named("imports", module)
-    search.train_trials(report)
+    train_trials(search, report)
 
 
 def serialized(value: Any) -> Any:

@@ -195,6 +195,7 @@ class SearchSpace:
         Raises:
             ValueError: a variant, an option or a size does not fit the preset.
         """
+        self.hyperparameters(preset)  # keras-tuner checks the ranges
         some = self._some_sizes()
         for sizes in some:
             preset.check(vocabulary_size, **sizes)
@@ -207,22 +208,21 @@ class SearchSpace:
                     layer = configuration(entry.variant, arguments, some[0], preset)
                     preset.check(vocabulary_size, **{**some[0], PLACES[role]: layer})
 
-    def _candidates(self, preset: Preset) -> dict[str, tuple[Candidate, ...]]:
+    def _candidates(self, preset: Preset) -> dict[str, list[Candidate]]:
         """The candidates of each place, with those of their examples that fit."""
-        found = {}
+        found: dict[str, list[Candidate]] = {}
         for role, given in self.attention.items():
-            entries, fitting = candidates(role, given), []
-            for entry in entries:
-                examples = self._fitting(preset, role, entry)
-                if examples or not entry.examples:
-                    chosen = examples if given == ALL else examples[:1]
-                    fitting.append(replace(entry, examples=tuple(chosen)))
-            if not fitting or (given != ALL and len(fitting) < len(entries)):
-                raise ValueError(
-                    f"A variant of `attention.{role}` has no registered example that "
-                    f"fits the sizes of the model: give its options. Received: {given}"
-                )
-            found[role] = tuple(fitting)
+            found[role], most = [], None if given == ALL else 1
+            for entry in candidates(role, given):
+                fitting = self._fitting(preset, role, entry)[:most]
+                if fitting or not entry.examples:
+                    found[role].append(replace(entry, examples=tuple(fitting)))
+                elif given != ALL:
+                    raise ValueError(
+                        f"{entry.variant} of `attention.{role}` has no registered "
+                        "example that fits the sizes of the model: give its options. "
+                        f"Received: {given}"
+                    )
         return found
 
     def _fitting(

@@ -1,6 +1,5 @@
 """A trial: a point of the space, trained as runs of ours with an equal budget."""
 
-import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,12 +8,6 @@ from typing import Any
 
 import keras
 
-from keras_attnvariants.attention.registry import PACKAGE
-from keras_attnvariants.data import Corpus
-from keras_attnvariants.data import TokenizedCorpus
-from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.model_folders import TOKENIZER
-from keras_attnvariants.presets.preset import attention_layers
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
@@ -137,14 +130,13 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
         values: the point of the space, as keras-tuner stores it.
     """
     forget_peak()
-    arguments = search.space.arguments(search.preset, values)
-    sizes = with_length_ratio(arguments.sizes, search.corpus, search.folder)
+    point = search.space.arguments(search.preset, values)
     choose = max if OBJECTIVES[search.objective][1] else min
     scores, steps = {}, []
     for seed in search.seeds:
         run = folder / f"seed-{seed}"
         copy_vocabulary(search.folder, run)
-        result = train(search, run, seed, arguments._replace(sizes=sizes))
+        result = train(search, run, seed, point)
         # The better model is what `load_run` loads.
         found = [s for s in (result.best, result.averaged) if s is not None]
         scores[seed] = choose(found)
@@ -156,7 +148,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
         values=dict(values),
         scores=tuple(scores.values()),
         updates=max(steps),
-        parameters=search.preset.count(search.vocabulary_size, **sizes),
+        parameters=search.preset.count(search.vocabulary_size, **point.sizes),
         tokens_per_second=speed,
         memory_mib=peak_mib(),
         minutes=minutes,
@@ -190,34 +182,10 @@ def train(
         batch_tokens=batch_tokens,
         sizes=arguments.sizes,
         settings=budget.training(batch_tokens, given),
-        precision=search.chosen_precision,
+        precision=search.precision,
         seed=seed,
         score_sentences=0 if search.objective == "loss" else search.score_sentences,
         samples=0,
         callbacks=budget.limits(),
         verbose=0,
     )
-
-
-def with_length_ratio(
-    sizes: Mapping[str, Any], corpus: Corpus, folder: Path
-) -> dict[str, Any]:
-    """Sizes in which hard-coded cross-attention has the ratio of the corpus.
-
-    Args:
-        sizes: arguments of a model.
-        corpus: the corpus.
-        folder: folder of the search, with the tokenizer.
-    """
-    found = copy.deepcopy(dict(sizes))
-    layers = [
-        layer["config"]
-        for layer in attention_layers(found)
-        if layer["class_name"] == f"{PACKAGE}>HardCodedCrossAttention"
-    ]
-    if layers:
-        tokenizer = Tokenizer.load(folder / TOKENIZER)
-        ratio = TokenizedCorpus(corpus, tokenizer).length_ratio()
-        for config in layers:
-            config.setdefault("length_ratio", ratio)
-    return found

@@ -9,6 +9,8 @@ from rich.progress import BarColumn
 from rich.progress import Progress
 from rich.progress import TextColumn
 
+# The text beside a bar: the share that is done, and the activity.
+PERCENT = "{task.percentage:.0f}%, {task.description}"
 # Seconds between two plain lines.
 PLAIN_EVERY = 60.0
 
@@ -28,7 +30,8 @@ def progress_console() -> Console:
 class Bar:
     """Shows how far something is: a bar on a terminal, a plain line a minute elsewhere.
 
-    The bar is gone when it ends.
+    The bar is gone when it ends. The time that is left is that of what is done since
+    the first `show`: before, programs are compiled.
 
     Args:
         text: the text beside the bar, in terms of `rich.progress.Task`.
@@ -53,6 +56,9 @@ class Bar:
         writes: bool = False,
     ) -> None:
         self._console = console or progress_console()
+        self._text = text
+        # Time and amount of work at the first `show`.
+        self._first: tuple[float, float] | None = None
         self._last_line = -PLAIN_EVERY if at_once else time.monotonic()
         self._bar = Progress(
             BarColumn(bar_width=bar_width),
@@ -71,18 +77,25 @@ class Bar:
         """Shows the activity on a terminal."""
         self._bar.update(self._task, description=description)
 
-    def show(self, completed: float, description: str, plain: str) -> None:
-        """Shows the amount of work done.
+    def show(self, completed: float, description: str, found: float = 0.0) -> None:
+        """Shows the amount of work done, and the time that is left.
 
         Args:
             completed: the amount.
-            description: the activity, on a terminal.
-            plain: the same as a line of its own.
+            description: the activity.
+            found: how much of the amount was done before, and is told only now.
         """
+        task, now = self._bar.tasks[0], time.monotonic()
+        start, first = self._first or (now, completed - found)
+        self._first = start, first + found
+        if task.total is not None and completed > first + found:
+            pace = (now - start) / (completed - first - found)
+            left = max(task.total - completed, 0.0) * pace
+            description += f", {clock(left)} left"
         self._bar.update(self._task, completed=completed, description=description)
-        is_due = time.monotonic() - self._last_line >= PLAIN_EVERY
+        is_due = now - self._last_line >= PLAIN_EVERY
         if is_due and not self._console.is_interactive:
-            self.print(plain)
+            self.print(self._text.format(task=task))
 
     def print(self, line: str) -> None:
         """Prints a line that stays."""

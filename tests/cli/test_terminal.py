@@ -60,7 +60,7 @@ def test_a_terminal_of_eighty_columns(command, environment):
     assert status == 0, written
     text = re.sub(r"\x1b\[[0-9;]*m", "", written)  # colors
     lines = [line for line in re.split(r"\x1b\[[0-9?]*[A-Za-z]|[\r\n]+", text) if line]
-    bars = [line for line in lines if re.match(r"[━╸╺ ]* *\d+ %, ", line)]
+    bars = [line for line in lines if re.match(r"[━╸╺ ]* *\d+%, ", line)]
     assert any("compiling" in bar for bar in bars)
     assert any(
         re.search(r"update \d+, loss .* tokens/s, \d:\d\d left", b) for b in bars

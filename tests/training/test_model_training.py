@@ -11,7 +11,10 @@ from keras_attnvariants import training
 from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
+from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.training import model_training
+
+SIZES = {"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2}
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
@@ -79,6 +82,27 @@ def test_pairs_and_epochs_of_a_preset_are_those_of_the_corpus(
     assert run(steps=7)[-1].steps == 7
 
 
+def test_layers_in_the_sizes_have_the_ratio_of_the_corpus(
+    corpus, tmp_path, monkeypatch
+):
+    started = []
+    monkeypatch.setattr(
+        model_training, "train", lambda *given, **_: started.append(given)
+    )
+    monkeypatch.setattr(TokenizedCorpus, "length_ratio", lambda self: 1.5)
+    layer = layer_config("HardCodedCrossAttention", num_heads=2)
+    training.train_preset(
+        presets.get("kav/base/bible"),
+        corpus,
+        tmp_path,
+        vocabulary_size=50,
+        sizes={**SIZES, "cross_attention": [layer]},
+        precision="float32",
+    )
+    assert '"length_ratio": 1.5' in json.dumps(started[0][0].get_config())
+    assert "length_ratio" not in layer["config"]
+
+
 def test_a_corpus_without_validation(corpus, tmp_path, monkeypatch):
     started = []
     monkeypatch.setattr(
@@ -90,7 +114,7 @@ def test_a_corpus_without_validation(corpus, tmp_path, monkeypatch):
         without,
         tmp_path,
         vocabulary_size=50,
-        sizes={"num_layers": 1, "hidden_dim": 8, "intermediate_dim": 8, "num_heads": 2},
+        sizes=SIZES,
         precision="float32",
     )
     assert started == [{"validation_data": None, "callbacks": (), "verbose": "auto"}]

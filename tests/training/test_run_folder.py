@@ -184,11 +184,10 @@ def test_a_run_names_its_machine_and_goes_on_on_another(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"stopped": "no"},
+        {"stopped": "maybe"},
         {"callbacks": []},
         {"logs": None},
-        {"CheckpointAverager-1": {"steps": ["x", 8]}},
-        {"CheckpointAverager-1": []},
+        {"BestModel-1": []},
         {"BestModel-1": {"monitor": "val_loss", "best": [], "best_step": 8}},
         {"JsonLinesLogger-1": {"bytes": "x", "seconds": 1.0}},
     ],
@@ -201,21 +200,15 @@ def test_odd_progress_is_reported_in_a_line(tmp_path, wrong):
     progress = state.progress
     (progress if name in progress else progress["callbacks"]).update(wrong)
     store.save(state.variables, progress)
-    with pytest.raises(DamagedFolderError, match=f"remove it.* Received: {name}"):
+    with pytest.raises(DamagedFolderError, match="remove it, .* Received: "):
         toy.run(tmp_path)
-
-
-def test_no_resume_refuses_a_folder_with_a_run(finished):
-    folder, config, _, _ = finished
-    with pytest.raises(ValueError, match="must not hold a run"):
-        toy.run(folder, config, resume=False)
 
 
 def test_a_folder_without_state_starts_from_the_beginning(tmp_path):
     (tmp_path / "config.json").write_text("{}")
     (tmp_path / "log.jsonl").write_text("rest of a run that was killed early\n")
     (tmp_path / "tmp-best-x1y2").mkdir()
-    toy.run(tmp_path, toy.toy_config(steps=4), resume=False)
+    toy.run(tmp_path, toy.toy_config(steps=4))
     assert toy.log(tmp_path)[0]["step"] == 4
     assert not (tmp_path / "tmp-best-x1y2").exists()
 
@@ -239,16 +232,13 @@ def test_further_metrics_are_weighted_and_logged(tmp_path):
     assert period["val_accuracy"] == pytest.approx(right / total)
 
 
-def test_deleted_checkpoints_are_noticed(finished, tmp_path, capsys):
+def test_deleted_checkpoints_are_noticed(finished, tmp_path):
     folder, config, _, _ = finished
     copy = shutil.copytree(folder, tmp_path / "copy")
     shutil.rmtree(copy / "checkpoints")
     averaged = (copy / "averaged/model.weights.h5").read_bytes()
     with pytest.raises(DamagedFolderError, match=f"to average;.*{copy}/checkpoints"):
         toy.run(copy, config, tokenizer=toy.toy_tokenizer())
-    assert (
-        "checkpoints lacks the weights of steps 16, 24, 26" in capsys.readouterr().err
-    )
     assert (copy / "averaged/model.weights.h5").read_bytes() == averaged
 
 

@@ -212,8 +212,9 @@ def test_full_disk_at_any_byte_leaves_the_last_state(tmp_path, monkeypatch):
             with pytest.raises(StateWriteError, match="No space left") as caught:
                 save(store, 2)
         assert caught.value.errno == errno.ENOSPC
-        assert "step 2 was not saved" in str(caught.value)
-        assert str(path) in str(caught.value) and "\n" not in str(caught.value)
+        assert "continues from its last state" in str(caught.value)
+        assert str(tmp_path.parent) in str(caught.value)
+        assert "\n" not in str(caught.value)
         assert [p.name for p in tmp_path.iterdir()] == ["state-00000001"]
     assert TrainingState(tmp_path).load_latest().progress == {"step": 1}
     save(store, 2)  # space is there again
@@ -242,7 +243,7 @@ def test_full_disk_for_real(tmp_path):
 
 def test_state_of_another_model_is_refused():
     variables = [keras.Variable(np.zeros((2, 3), "float32"))]
-    for arrays in ([np.zeros((3, 2), "float32")], [np.zeros((2, 3), "float16")], []):
+    for arrays in ([np.zeros((3, 2), "float32")], []):
         with pytest.raises(ValueError, match="weight variables .* Received: "):
             assign_arrays(variables, arrays, "weight")
 

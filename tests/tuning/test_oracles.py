@@ -10,11 +10,10 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def make(folder, kind="RandomOracle", trials=4, **options):
     from keras_tuner import HyperParameters
     from keras_tuner import Objective
-    from keras_tuner.engine.base_tuner import BaseTuner
 
     space = HyperParameters()
     space.Choice("n", [1, 2, 3, 4, 5])
-    oracle = getattr(oracles, kind)(
+    return getattr(oracles, kind)(
         folder=folder / "search",
         objective=Objective("val_loss", "min"),
         hyperparameters=space,
@@ -23,16 +22,12 @@ def make(folder, kind="RandomOracle", trials=4, **options):
         max_trials=trials,
         **options,
     )
-    BaseTuner(oracle, directory=folder, project_name="search")
-    return oracle
 
 
 def end(oracle, trial, status="COMPLETED"):
-    if status == "COMPLETED":
-        score = {"val_loss": float(trial.hyperparameters.values["n"])}
-        oracle.update_trial(trial.trial_id, score)
     trial.status = status
-    oracle.end_trial(trial)
+    score = float(trial.hyperparameters.values["n"])
+    oracle.end_trial(trial, score if status == "COMPLETED" else None)
 
 
 def points(oracle):

@@ -136,7 +136,6 @@ def test_values_that_a_search_stores_are_found(values, stored, expected):
             {"attention": {"encoder": ["LocalAttentoin"]}},
             "Did you mean 'LocalAttention'",
         ),
-        ({"attention": {"cross": ["NeuralNgram"]}}, "cannot serve as cross attention"),
         (
             {"attention": {"encoder": [{"variant": "LocalAttention", "m": 3}]}},
             "`LocalAttention` has no 'm'",
@@ -145,7 +144,10 @@ def test_values_that_a_search_stores_are_found(values, stored, expected):
         ({"attention": {"encoder": []}}, "must list different variants"),
         ({"sizes": {"dropout": []}}, "must list different values"),
         ({"sizes": {"dropout": {"min": 0.1}}}, "a table with min, max"),
-        ({"sizes": {"dropout": {"min": 0.3, "max": 0.1}}}, "must be below `maximum`"),
+        (
+            {"sizes": {"dropout": {"min": 0.1, "max": 0.3, "step": 0.1, "log": True}}},
+            "must have no `step`",
+        ),
     ],
 )
 def test_a_wrong_space_is_refused(parts, message):
@@ -158,6 +160,9 @@ def test_a_wrong_space_is_refused(parts, message):
     [
         ({"sizes": {"hidden_dim": [128, 130]}}, "130"),
         ({"sizes": {"hiden_dim": [128]}}, "hiden_dim"),
+        ({"attention": {"cross": ["NeuralNgram"]}}, "cannot .*cross_attention"),
+        ({"sizes": {"dropout": Range(0.3, 0.1)}}, "'dropout'.* greater than"),
+        ({"training": {"epsilon": Range(0, 0.1, log=True)}}, "'epsilon'.*negative"),
         (
             {"attention": {"encoder": [{"variant": "LocalAttention", "n": [3, 0]}]}},
             "`n` must be",

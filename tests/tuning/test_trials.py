@@ -3,7 +3,6 @@
 import pytest
 
 from keras_attnvariants import tuning
-from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data import mix_corpora
@@ -28,26 +27,6 @@ def test_the_vocabulary_has_the_tags_of_the_corpus(corpus, tmp_path):
     expected = Tokenizer.train(mixed.files("train"), 50, tags=mixed.tags)
     assert found == expected.model_bytes
     assert found == learn_vocabulary(mixed, 50).model_bytes
-
-
-def test_hard_coded_cross_attention_has_the_ratio_of_the_corpus(
-    corpus, tmp_path, monkeypatch
-):
-    given = {}
-
-    def train(*_, **options):
-        given.update(options)
-        raise RuntimeError("far enough")
-
-    monkeypatch.setattr(trials, "train_preset", train)
-    monkeypatch.setattr(TokenizedCorpus, "length_ratio", lambda self: 1.5)
-    name = "HardCodedCrossAttention"
-    space = tuning.SearchSpace(attention={"cross": [name]})
-    search = toy_search(corpus, tmp_path, space)
-    search.open()
-    with pytest.raises(RuntimeError, match="far enough"):
-        trials.run_trial(search, tmp_path / "trial_0", {"cross": name})
-    assert given["sizes"]["cross_attention"]["config"]["length_ratio"] == 1.5
 
 
 def test_a_budget_of_tokens_counts_all_batches_of_an_update(

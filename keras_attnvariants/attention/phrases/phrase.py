@@ -30,7 +30,6 @@ from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
 from keras_attnvariants.attention.phrases.structures import Structure
-from keras_attnvariants.attention.phrases.structures import get_structure
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import Memory
@@ -38,6 +37,7 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
+STRUCTURES = "`structure` must be Homogeneous(…), Heterogeneous(…) or Interleaved(…)."
 UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
 # Keys and values of different widths, so that no structure confuses them.
 WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
@@ -111,7 +111,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_heads, **kwargs)
-        self.structure = get_structure(structure)
+        self.structure = Structure.of(structure, STRUCTURES)
         self.scoring = check_choice("scoring", scoring, SCORINGS)
         self.roles = self.structure.roles
         self.structure.groups(num_heads)

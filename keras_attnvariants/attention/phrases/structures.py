@@ -5,7 +5,6 @@ A structure does not define how an n-gram is scored; see `phrases.scorings`.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 from typing import ClassVar
 
 import keras
@@ -213,20 +212,3 @@ class Interleaved(Structure):
         if self.look_ahead:
             parts.append(delay(phrase, -1, axis=2))
         return ops.swapaxes(ops.concatenate(parts, axis=1), 1, 2)
-
-
-def get_structure(identifier: Any) -> Structure:
-    """Returns a structure, from itself or from its Keras serialization.
-
-    Raises:
-        TypeError: `identifier` is neither.
-    """
-    structure = identifier
-    if isinstance(identifier, dict):
-        structure = keras.saving.deserialize_keras_object(identifier)
-    if not isinstance(structure, Structure):
-        raise TypeError(
-            "`structure` must be Homogeneous(…), Heterogeneous(…) or Interleaved(…). "
-            f"Received: {identifier!r}"
-        )
-    return structure

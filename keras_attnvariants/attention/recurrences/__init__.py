@@ -18,8 +18,6 @@ position depends on the previous position. It has options but no weights.
 
 from typing import Any
 
-import keras
-
 from keras_attnvariants.attention.recurrences.base import Recurrence as Recurrence
 from keras_attnvariants.attention.recurrences.context import (
     PreviousContext as PreviousContext,
@@ -75,13 +73,7 @@ def get(recurrence: "str | Recurrence | dict[str, Any]") -> Recurrence:
     >>> get("accumulated_energies")
     AccumulatedEnergies(rate=0.5, radius=5, renormalize=False, start='zeros')
     """
-    if isinstance(recurrence, dict):
-        recurrence = keras.saving.deserialize_keras_object(recurrence)
-    if isinstance(recurrence, Recurrence):
-        return recurrence
-    if not isinstance(recurrence, str):
-        raise TypeError(
-            "`recurrence` must be a name or a recurrence object. "
-            f"Received: {recurrence!r}"
-        )
-    return RECURRENCES[check_choice("recurrence", recurrence, RECURRENCES)]()
+    if isinstance(recurrence, str):
+        return RECURRENCES[check_choice("recurrence", recurrence, RECURRENCES)]()
+    rule = "`recurrence` must be a name or a recurrence object."
+    return Recurrence.of(recurrence, rule)
