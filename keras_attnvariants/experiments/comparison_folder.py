@@ -40,6 +40,8 @@ from keras_attnvariants.utils.records import read_record
 SETTINGS = "settings.json"
 # Speed and analyses of the first run of a system.
 EXAMINATION = "examination.json"
+# What the names of records outside of the folder end with.
+RECORD = ".json.xz"
 
 
 @dataclass(frozen=True)
@@ -242,7 +244,7 @@ class Run:
     def kept(self) -> Path | None:
         """The file outside of the folder that keeps all but its weights."""
         records, name = self.folder.records, path_name(self.system.name)
-        return None if records is None else records / f"{name}-{self.seed}.json.gz"
+        return None if records is None else records / f"{name}-{self.seed}{RECORD}"
 
     def translation(self, test: TestSettings) -> Path:
         """The file with its translations of a test set."""

@@ -6,15 +6,14 @@ again where the folder of the comparison is gone, on another machine say. The vo
 lies beside the records, since one that is learned elsewhere may differ.
 """
 
-import gzip
-import io
 import json
-import zlib
+import lzma
 from collections.abc import Iterator
 from pathlib import Path
 
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.experiments.comparison_folder import EXAMINATION
+from keras_attnvariants.experiments.comparison_folder import RECORD
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
@@ -55,7 +54,7 @@ def keep_all(folder: ComparisonFolder) -> None:
     """Writes the records of all runs that have ended, and their vocabulary."""
     for run in folder.runs():
         keep(run)
-    if folder.records and any(folder.records.glob("*.json.gz")):
+    if folder.records and any(folder.records.glob(f"*{RECORD}")):
         copy_once(folder.path / TOKENIZER, folder.records / TOKENIZER)
 
 
@@ -87,7 +86,7 @@ def keep(run: Run) -> None:
         for file in kept_files(run)
         if file.is_file()
     }
-    content = gzip.compress(json.dumps(texts).encode(), mtime=0)
+    content = lzma.compress(json.dumps(texts).encode())
     if not path.is_file() or path.read_bytes() != content:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_file(path, content)
@@ -133,10 +132,9 @@ def read(path: Path) -> dict[str, str]:
     """
     content = read_file(path, largest=LARGEST_JSON)
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(content)) as file:
-            texts = json.loads(file.read(LARGEST_JSON))
+        texts = json.loads(lzma.LZMADecompressor().decompress(content, LARGEST_JSON))
         return {str(name): str(text) for name, text in texts.items()}
-    except (OSError, EOFError, zlib.error, ValueError, AttributeError) as error:
+    except (lzma.LZMAError, ValueError, AttributeError) as error:
         raise DamagedFolderError(
             f"It is no record of a run ({error}): restore it from a copy, or remove it "
             f"and train the run again. Received: {path}"

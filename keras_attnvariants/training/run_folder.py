@@ -44,6 +44,9 @@ from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.progress import clock
 
+# The states of callbacks, by their names.
+CALLBACKS = TypeAdapter(dict[str, Any])
+
 
 @dataclasses.dataclass(frozen=True)
 class TrainingResult:
@@ -126,7 +129,9 @@ class RunFolder:
         state, callbacks = self._store.load_latest(), self._order()
         try:
             if state is not None:
-                TypeAdapter(Progress).validate_python(state.progress)
+                text = json.dumps(state.progress)
+                TypeAdapter(Progress).validate_json(text, strict=True)
+                CALLBACKS.validate_python(state.progress["callbacks"])
                 if self._is_longer(saved, settings, state):
                     state.progress["stopped"] = False
             self._restore(state, callbacks)
