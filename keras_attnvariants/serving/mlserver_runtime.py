@@ -44,7 +44,8 @@ class TranslationRuntime(MLModel):
     """
 
     def __init__(self, settings: ModelSettings) -> None:
-        super().__init__(settings)
+        # MLServer would merge requests before they are checked.
+        super().__init__(settings.model_copy(update={"max_batch_size": 0}))
         extra = settings.parameters.extra or {}
         self._timeout = check_positive("timeout", extra.get("timeout", SECONDS))
 
@@ -106,7 +107,7 @@ class TranslationRuntime(MLModel):
 
 
 def texts_of(payload: InferenceRequest, max_sentences: int) -> list[str]:
-    """The texts of a request; bytes that are not UTF-8 become U+FFFD.
+    """The texts of a request; what is not UTF-8 becomes `?` or U+FFFD.
 
     Raises:
         InferenceError: it has other inputs, or this one is not what it says it is.
@@ -131,4 +132,7 @@ def texts_of(payload: InferenceRequest, max_sentences: int) -> list[str]:
     ):
         if not is_right:
             raise InferenceError(f"`{INPUT}` must {wanted}. Received: {received!r:.80}")
-    return [x if isinstance(x, str) else x.decode("utf-8", "replace") for x in values]
+    encoded = (
+        x.encode("utf-8", "replace") if isinstance(x, str) else x for x in values
+    )
+    return [text.decode("utf-8", "replace") for text in encoded]

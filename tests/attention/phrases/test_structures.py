@@ -11,7 +11,6 @@ from keras_attnvariants.attention import Interleaved
 from keras_attnvariants.attention import Masks
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention.phrases.structures import HeadGroup
-from keras_attnvariants.attention.phrases.structures import get_structure
 from keras_attnvariants.models import Transformer
 from tests.attention.conformance import to_numpy
 from tests.attention.phrases.tools import BATCH
@@ -102,6 +101,6 @@ def test_phrases_ask_where_two_tokens_are_real():
 
 
 def test_anything_but_a_structure_is_refused():
-    assert get_structure(HETEROGENEOUS) is HETEROGENEOUS
+    assert PhraseAttention(4, HETEROGENEOUS).structure is HETEROGENEOUS
     with pytest.raises(TypeError, match="`structure` must be .*Received: 'homo"):
-        get_structure("homogeneous")
+        PhraseAttention(4, "homogeneous")
