@@ -126,7 +126,7 @@ def test_analyses_of_heads(kav, other, tmp_path):
     assert {"encoder", "decoder", "cross"} == set(found)
     # Positions of 40 ms: of 0.1, 0.2, 0.3 and 0.1 seconds.
     assert task.reads_text or found["encoder"] == 3 + 5 + 8 + 3
-    assert "sentences)" in output
+    assert "pairs)" in output
 
 
 def test_analyses_that_a_task_does_not_have(kav, other, run_folder, tmp_path):
