@@ -35,6 +35,7 @@ TITLES = {
 
 INK = "0.25"
 DOTS_PER_INCH = 110
+COLORS = 128
 
 # In inches: a cell, a gap; labels of an axis with a title, or the scale, beside them.
 CELL, GAP, WORDS = 0.17, 0.25, 1.05
@@ -218,7 +219,7 @@ def label(piece: str) -> str:
 
 
 def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Draws the panels in one or two rows and saves them as PNG."""
+    """Draws the panels in one or two rows and saves them as a small PNG."""
     across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
     save(figure_of(rows_of(panels, across)), path)
 
@@ -229,9 +230,13 @@ def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
 
 
 def save(figure: "Figure", path: Path) -> None:
-    """Saves a figure as PNG."""
+    """Saves a figure as a small PNG."""
+    from PIL import Image
+
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, dpi=DOTS_PER_INCH)
+    with Image.open(path) as image:
+        image.convert("RGB").quantize(COLORS).save(path, optimize=True)
 
 
 def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
