@@ -10,7 +10,7 @@ import sys
 import pytest
 
 LIKE_WINDOWS = """
-import os, sys
+import os, shutil, sys
 import sacrebleu  # its locks are others on Windows
 
 os.environ["KERAS_BACKEND"] = "tensorflow"
@@ -29,6 +29,7 @@ def open_on_windows(path, *args, dir_fd=None, **kwargs):
 
 
 os.open = open_on_windows
+shutil._use_fd_functions = False  # nor does Windows remove folders by descriptors
 """
 
 ZOO = """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import textwrap
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -127,11 +128,17 @@ def corpora() -> None:
         languages, digests = ", ".join(corpus.languages), ", ".join(corpus.digests)
         table.add_row(name, languages, f"{corpus.megabytes:,}", digests, corpus.licence)
     Console(highlight=False).print(table)
-    # Not by rich, which breaks lines: addresses and paths can be copied.
-    typer.echo("They are fetched from:")
-    for name in sources.corpus_names():
-        typer.echo(f"  {name}: {sources.get(name).origin}")
-    typer.echo(f"They are kept in {default_cache()} (environment: KAV_CACHE).")
+    # So that addresses and paths can be copied.
+    wrapped = partial(
+        textwrap.fill,
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    texts = [f"  {name}: {sources.get(name).origin}" for name in sources.corpus_names()]
+    kept = f"They are kept in {default_cache()} (environment: KAV_CACHE)."
+    for text in ("They are fetched from:", *texts, kept):
+        typer.echo(wrapped(text))
 
 
 @command
