@@ -310,12 +310,7 @@ def built(
     tokens = TokenizedCorpus(corpus, tokenizer, max_length=limit)
     chosen = [*given, *(["batch_tokens"] if positions else [])]
     config = on_corpus(config, preset, tokens, chosen)
-    if "length_ratio" in preset.options:
-        sizes = {"length_ratio": tokens.length_ratio(), **sizes}
-    for layer in attention_layers(sizes := copy.deepcopy(dict(sizes))):
-        kind = isinstance(layer, dict) and layer["class_name"]
-        if kind == f"{PACKAGE}>HardCodedCrossAttention":
-            layer["config"].setdefault("length_ratio", tokens.length_ratio())
+    sizes = with_length_ratio(sizes, preset, tokens)
     keras.utils.set_random_seed(seed)
     if tokenizer.target is not tokenizer:
         sizes = {"source_vocabulary_size": tokenizer.vocabulary_size, **sizes}
@@ -328,6 +323,20 @@ def built(
         if not saved:
             print(f"Weights of {fine_tuning.model}:\n{taken}")
     return model, tokens, config
+
+
+def with_length_ratio(
+    sizes: Mapping[str, Any], preset: Preset, tokens: "TokenizedCorpus"
+) -> Mapping[str, Any]:
+    """Sizes of a model with the length ratio of a corpus where it needs one."""
+    sizes = copy.deepcopy(dict(sizes))
+    if "length_ratio" in preset.options:
+        sizes = {"length_ratio": tokens.length_ratio(), **sizes}
+    for layer in attention_layers(sizes):
+        kind = isinstance(layer, dict) and layer["class_name"]
+        if kind == f"{PACKAGE}>HardCodedCrossAttention":
+            layer["config"].setdefault("length_ratio", tokens.length_ratio())
+    return sizes
 
 
 def check_task(preset: Preset, task: str, fine_tuning: FineTuning | None) -> None:
