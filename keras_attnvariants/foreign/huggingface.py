@@ -12,13 +12,13 @@ from keras_attnvariants.foreign.conversion import ForeignArrays
 from keras_attnvariants.foreign.conversion import ForeignModel
 from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
 from keras_attnvariants.foreign.vocabulary import tokens_by_number
-from keras_attnvariants.models import SinusoidalPositions
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.machine import check_extra
 
 WEIGHTS, OLD_WEIGHTS = "model.safetensors", "pytorch_model.bin"
+POSITIONS = "embed_positions.weight"
 
 # What `MarianConfig` has if a file leaves it open.
 DEFAULTS: dict[str, Any] = {
@@ -95,7 +95,6 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
     else:
         source_table = arrays.take(sides[0])
         target_table = arrays.take(sides[1], *tied)
-    check_positions(arrays, source_table.shape[1])
     bias = "final_logits_bias"
     source, target = read_vocabularies(folder, config)
     options = {
@@ -176,31 +175,15 @@ def read_arrays(folder: Path) -> tuple[dict[str, np.ndarray], str]:
     import safetensors.numpy
 
     try:
-        return safetensors.numpy.load(read_file(path)), WEIGHTS
+        found = safetensors.numpy.load(read_file(path))
     # Of a crafted file, its parts raise errors of nearly every kind.
     except Exception as error:
         raise ValueError(
             f"{WEIGHTS} is cut short or holds other than NumPy arrays ({error}). "
             f"Received: {path}"
         ) from error
-
-
-def check_positions(arrays: ForeignArrays, width: int) -> None:
-    """Raises `ValueError` if the model learned its positions."""
-    for stack in ("encoder", "decoder"):
-        name = f"model.{stack}.embed_positions.weight"
-        if name not in arrays:
-            continue
-        found = arrays.take(name)
-        layer = SinusoidalPositions(len(found), endpoint=False)
-        layer.build((None, None, width))
-        fixed = np.asarray(layer.table)
-        # Some files have them in float16.
-        if found.shape != fixed.shape or not np.allclose(found, fixed, atol=2e-3):
-            raise ValueError(
-                f"The positions must be sinusoids, which models of this package have. "
-                f"Received: {name} has others"
-            )
+    # Sinusoids in every MarianMT, which our models compute.
+    return {k: v for k, v in found.items() if not k.endswith(POSITIONS)}, WEIGHTS
 
 
 def read_vocabularies(
