@@ -1,7 +1,5 @@
 """Layers that tell a model the positions of its tokens."""
 
-import contextlib
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -11,7 +9,6 @@ from keras import ops
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import Configured
 from keras_attnvariants.backend import constant
-from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -64,26 +61,6 @@ class SinusoidalPositions(Configured):
         size = (ops.shape(inputs)[1], self.table.shape[1])
         positions = ops.slice(self.table, (start, 0), size)
         return inputs + ops.cast(positions, inputs.dtype)
-
-
-@contextlib.contextmanager
-def limited_positions(model: keras.Model, length: int) -> Iterator[None]:
-    """A scope in which a model has `length + 1` positions, and smaller graphs.
-
-    Args:
-        model: built.
-        length: number of positions; a model with fewer keeps what it has.
-    """
-    layers = [x for x in nested_layers(model) if isinstance(x, SinusoidalPositions)]
-    tables = [layer.table for layer in layers]
-    for layer in layers:
-        # One more, for the EOS that some models add to sources.
-        layer.table = constant(layer.table[: length + 1])
-    try:
-        yield
-    finally:
-        for layer, table in zip(layers, tables, strict=True):
-            layer.table = table
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)

@@ -60,8 +60,6 @@ import tensorflow as tf
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data.tasks import task_of
-from keras_attnvariants.models import SearchSettings
-from keras_attnvariants.models.positions import limited_positions
 from keras_attnvariants.serving.folders import versions
 from keras_attnvariants.serving.graphs import operators
 from keras_attnvariants.serving.graphs import read_saved_model
@@ -144,18 +142,17 @@ def export(
         check_pieces(tokenizer, model.source_vocabulary_size)
         check_pieces(tokenizer.target, model.vocabulary_size)
     model = model_in(model, precision)
-    with limited_positions(model, longest_sequence(model, chosen, signatures or ())):
-        builder = Signatures(model, chosen, tokenizer, shortlist, precision == "int8")
-        offered = builder.functions()
-        names = offered.keys() - LARGE_SIGNATURES if signatures is None else signatures
-        for name in names:
-            check_choice("signatures", name, offered)
-        names = {DEFAULT, OF_FILES, *names}
-        wanted = {name: offered[name] for name in offered if name in names}
-        with lock_folder(Path(path)):
-            folder = new_version(Path(path), version)
-            with new_folder(folder, replace=False) as draft:
-                write_version(draft.path, builder, wanted, tokenizer)
+    builder = Signatures(model, chosen, tokenizer, shortlist, precision == "int8")
+    offered = builder.functions()
+    names = offered.keys() - LARGE_SIGNATURES if signatures is None else signatures
+    for name in names:
+        check_choice("signatures", name, offered)
+    names = {DEFAULT, OF_FILES, *names}
+    wanted = {name: offered[name] for name in offered if name in names}
+    with lock_folder(Path(path)):
+        folder = new_version(Path(path), version)
+        with new_folder(folder, replace=False) as draft:
+            write_version(draft.path, builder, wanted, tokenizer)
     return folder
 
 
@@ -211,16 +208,6 @@ def write_version(
     stride = getattr(model, "source_stride", 1)
     token = model.source_vocabulary_size - 1  # any that is not padding
     write_warm_up(folder, options, signatures, tokenizer, token, stride)
-
-
-def longest_sequence(
-    model: keras.Model, options: Options, signatures: Collection[str]
-) -> int:
-    """The number of positions of a source or translation of signatures, at most."""
-    if not LARGE_SIGNATURES.isdisjoint(signatures):
-        return model.max_length  # which a request may ask for
-    # The token that begins a translation to be scored has a position too.
-    return options.max_tokens + max(SearchSettings.of(model).extra_length, 1)
 
 
 def new_version(path: Path, version: int | None) -> Path:

@@ -5,10 +5,8 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.models import ConcatenatedPositions
 from keras_attnvariants.models import SinusoidalPositions
-from keras_attnvariants.models.positions import limited_positions
 from tests.models import naive
 from tests.models import tiny
 
@@ -35,21 +33,6 @@ def test_positions_continue_from_the_start_given(start):
         whole = tiny.to_numpy(layer(x))
         part = tiny.to_numpy(layer(x[:, 4:6], start=start))
         tiny.near(part, whole[:, 4:6], 1e-6)
-
-
-def test_a_model_with_fewer_positions_for_a_while():
-    model = tiny.built("base, post")
-    layers = [x for x in nested_layers(model) if isinstance(x, SinusoidalPositions)]
-    assert layers
-    x = np.random.default_rng(0).normal(size=(2, 5, tiny.WIDTH)).astype("float32")
-    expected = [tiny.to_numpy(layer(x)) for layer in layers]
-    whole = [tiny.to_numpy(layer.table) for layer in layers]
-    with limited_positions(model, 5):
-        for layer, table, output in zip(layers, whole, expected, strict=True):
-            np.testing.assert_array_equal(layer.table, table[:6])
-            np.testing.assert_array_equal(layer(x), output)
-    for layer, table in zip(layers, whole, strict=True):
-        np.testing.assert_array_equal(layer.table, table)
 
 
 @pytest.mark.parametrize("width", [2, 7])
