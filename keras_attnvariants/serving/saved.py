@@ -1,8 +1,6 @@
 """Translating with a SavedModel that `export` wrote, from Python."""
 
-import importlib.util
 import os
-import sys
 from collections.abc import Mapping
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,9 +22,6 @@ from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
 from keras_attnvariants.serving.verification import verify as check
 from keras_attnvariants.utils.importing import import_tensorflow_text
-
-# The operators of the tokenizer, without the rest of TensorFlow Text.
-_LIBRARY = "python/ops/_sentencepiece_tokenizer.so"
 
 
 class SavedTranslator(BaseTranslator):
@@ -120,29 +115,13 @@ def load(
         check(path)
     info = read_info(path)
     if "tokenizer_sha256" in info:
-        register_text_operators()
+        import_tensorflow_text()
     with using(path):
         signatures = signatures_of(read_saved_model(path).meta_graphs[0])
         loaded = tf.saved_model.load(str(path))
         names = {DEFAULT, *signatures}
         functions = {name: loaded.signatures[name] for name in names}
     return info, signatures, functions
-
-
-def register_text_operators() -> None:
-    """Lets TensorFlow load SavedModels that read text.
-
-    TensorFlow Text itself is imported only if it keeps them elsewhere: it brings Keras
-    with it.
-    """
-    if "tensorflow_text" in sys.modules:
-        return
-    found = importlib.util.find_spec("tensorflow_text")
-    library = Path(found.origin).parent / _LIBRARY if found and found.origin else None
-    if library is not None and library.is_file():
-        tf.load_op_library(str(library))
-    else:
-        import_tensorflow_text()
 
 
 def decoded(array: Array) -> Array:

@@ -99,20 +99,3 @@ def test_tensorflow_without_what_is_not_used():
     )
     environment = os.environ | {"KERAS_BACKEND": "tensorflow"}
     subprocess.run([sys.executable, "-c", code], check=True, env=environment)
-
-
-def test_exported_models_need_no_tensorflow_text():
-    code = (
-        "import sys\n"
-        "from keras_attnvariants.utils.importing import import_tensorflow\n"
-        "import_tensorflow()\n"
-        # The library of operators that was loaded alone also serves the package.
-        "from keras_attnvariants.serving.saved import register_text_operators\n"
-        "register_text_operators()\n"
-        "assert 'tensorflow_text' not in sys.modules\n"
-        "from keras_attnvariants import Tokenizer\n"
-        "tokenizer = Tokenizer.train(['a b c d'], 9)\n"
-        "ids = tokenizer.tf_tokenizer().tokenize(['a b']).to_list()\n"
-        "assert ids == tokenizer.encode(['a b'])\n"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
