@@ -17,7 +17,7 @@ import keras
 import typer
 
 import keras_attnvariants as kav
-from keras_attnvariants.evaluation.metrics import corpus_bleu
+from keras_attnvariants.evaluation.metrics import corpus_score
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.utils.files import replace_file
@@ -63,7 +63,7 @@ def adapt(
         figures |= sizes_of_lora(rank) | adapter_of(run, model)
     sources, references = corpus.read_lines(test)
     translate = kav.Translator(model, tokenizer, xla=False).translate
-    figures["bleu"] = corpus_bleu(translate(sources), references).value
+    figures["bleu"] = corpus_score("bleu", translate(sources), references).value
     add(output, f"adapt/{system}/{seed}", figures)
 
 
@@ -98,7 +98,8 @@ def swap(
         pairs = zip(*corpus.read_lines("validation"), strict=True)
         sources, references = zip(*islice(pairs, sentences), strict=True)
         translate = kav.Translator(model, tokenizer, beam_size=1, xla=False).translate
-        figures["bleu_before"] = corpus_bleu(translate(sources), references).value
+        bleu = corpus_score("bleu", translate(sources), references)
+        figures["bleu_before"] = bleu.value
     add(output, f"swap/{system}/{seed}", figures)
 
 

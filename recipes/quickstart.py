@@ -104,7 +104,7 @@ def main(
         sources, references = (side[:sentences] for side in corpus.read_lines("test"))
         own = kav.training.load_run(run)
         found = translate(own, [*sources, *SIMPLE])
-        score = kav.evaluation.corpus_bleu(found[: len(sources)], references)
+        score = kav.evaluation.corpus_score("bleu", found[: len(sources)], references)
         console.print(str(score))
         console.print(forecast.compared(score.value))
 
@@ -239,7 +239,7 @@ def compare(
         table.add_row(*row)
     console.print(table)
     yours, other = (
-        kav.evaluation.corpus_bleu(texts, references[some]).value
+        kav.evaluation.corpus_score("bleu", texts, references[some]).value
         for texts in (found[some], others[: -len(SIMPLE)])
     )
     console.print(

@@ -7,11 +7,7 @@ from keras_attnvariants.evaluation.aligned_translations import (
     AlignedTranslator as AlignedTranslator,
 )
 from keras_attnvariants.evaluation.metrics import Score as Score
-from keras_attnvariants.evaluation.metrics import corpus_bleu as corpus_bleu
-from keras_attnvariants.evaluation.metrics import corpus_chrf as corpus_chrf
-from keras_attnvariants.evaluation.metrics import corpus_rouge as corpus_rouge
-from keras_attnvariants.evaluation.metrics import corpus_ter as corpus_ter
-from keras_attnvariants.evaluation.metrics import word_error_rate as word_error_rate
+from keras_attnvariants.evaluation.metrics import corpus_score as corpus_score
 from keras_attnvariants.evaluation.parameters import (
     ParameterSummary as ParameterSummary,
 )

@@ -13,16 +13,12 @@ from typing import Any
 import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.metrics.chrf import CHRF
-from sacrebleu.metrics.ter import TER
 
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.metrics import ROUGE
-from keras_attnvariants.utils.metrics import ErrorRate
-from keras_attnvariants.utils.metrics import Rouge
+from keras_attnvariants.utils.metrics import METRICS
 
 # One for each sentence, or several such sequences, with `None` where one has fewer.
 References = Sequence[str] | Sequence[Sequence[str | None]]
@@ -61,103 +57,50 @@ class Score:
         return f"{text} {self.details}".rstrip()
 
 
-def corpus_bleu(
-    hypotheses: Sequence[str], references: References, **options: Any
-) -> Score:
-    """BLEU (Papineni et al. 2002) of detokenized translations.
-
-    Args:
-        hypotheses: one translation per sentence.
-        references: one reference per sentence, or several such sequences.
-        **options: arguments of `sacrebleu.metrics.BLEU`, such as `lowercase` or
-            `tokenize` (`"13a"`, `"char"`, `"zh"`, `"ja-mecab"`, …).
-
-    Returns:
-        A `Score` between 0 and 100.
-
-    Raises:
-        ValueError: there is nothing to score, the numbers of hypotheses and
-            references differ, or an entry is not a string.
-
-    Example:
-
-    >>> score = corpus_bleu(["The cat sat on the mat."], ["The cat sat on a mat."])
-    >>> round(score.value, 1)
-    48.9
-    """
-    return corpus_score(BLEU(**options), hypotheses, references)
-
-
-def corpus_chrf(
-    hypotheses: Sequence[str], references: References, **options: Any
-) -> Score:
-    """chrF (Popović 2015), the F-score of character n-grams.
-
-    Args:
-        hypotheses: one translation per sentence.
-        references: one reference per sentence, or several such sequences.
-        **options: arguments of `sacrebleu.metrics.CHRF`; `word_order=2` gives chrF++.
-
-    Returns:
-        A `Score` between 0 and 100.
-
-    Raises:
-        ValueError: as for `corpus_bleu`.
-
-    Example:
-
-    >>> score = corpus_chrf(["The cat sat on the mat."], ["The cat sat on a mat."])
-    >>> score.name, round(score.value, 1)
-    ('chrF2', 71.4)
-    """
-    return corpus_score(CHRF(**options), hypotheses, references)
-
-
-def corpus_ter(
-    hypotheses: Sequence[str], references: References, **options: Any
-) -> Score:
-    """TER (Snover et al. 2006), edits and shifts per reference word.
-
-    Args:
-        hypotheses: one translation per sentence.
-        references: one reference per sentence, or several such sequences.
-        **options: arguments of `sacrebleu.metrics.TER`; the default ignores case.
-
-    Returns:
-        A `Score` in percent; lower is better, and it can exceed 100.
-
-    Raises:
-        ValueError: as for `corpus_bleu`.
-
-    Example:
-
-    >>> score = corpus_ter(["The cat sat on the mat."], ["The cat sat on a mat."])
-    >>> round(score.value, 1)
-    16.7
-    """
-    return corpus_score(TER(**options), hypotheses, references)
-
-
 def corpus_score(
-    metric: Metric,
+    metric: str | Metric,
     hypotheses: Sequence[str],
     references: References,
     samples: int = 0,
     groups: Sequence[str] | None = None,
+    **options: Any,
 ) -> Score:
-    """The `Score` of a corpus by a metric of sacrebleu, or of its form.
+    """The score of a corpus of translations, summaries or transcripts.
 
     Args:
-        metric: from `make_metric`.
-        hypotheses, references: as for `corpus_bleu`.
+        metric: `"bleu"` (Papineni et al. 2002, of detokenized translations), `"chrf"`
+            (Popović 2015, the F-score of character n-grams) or `"ter"` (Snover et al.
+            2006, edits and shifts per reference word) by sacrebleu; `"rouge1"`,
+            `"rouge2"` or `"rougeL"` (Lin 2004), means of the F1 scores of summaries; or
+            the error rates `"wer"` or `"cer"`, `(S + D + I) / N` over all sentences.
+            The last five need the extra `scores`. Or a metric in sacrebleu's form.
+        hypotheses: one text per sentence, document or recording.
+        references: one for each, or several such sequences.
         samples: number of resampled test sets, by which the score has an interval; 0
             for none.
         groups: one for each sentence, such as its speaker; all sentences of a group are
             drawn together, since they are not independent.
+        **options: with a name, arguments of `sacrebleu.metrics.BLEU` (`lowercase`,
+            `tokenize`: `"13a"`, `"char"`, `"zh"`, `"ja-mecab"`, …), of `CHRF`
+            (`word_order=2` gives chrF++) or of `TER`; of ROUGE, `stem`, whether words
+            are stemmed with Porter's algorithm.
 
     Raises:
-        ValueError: as for `corpus_bleu`, or there are not as many groups.
+        ValueError: there is nothing to score, the numbers of hypotheses, references or
+            groups differ, an entry is not a string, or the references of an error rate
+            have no word.
+
+    Example:
+
+    >>> one, other = ["The cat sat on the mat."], ["The cat sat on a mat."]
+    >>> [round(corpus_score(name, one, other).value, 1) for name in ("bleu", "chrf")]
+    [48.9, 71.4]
+    >>> score = corpus_score("wer", ["the cat sat on mat"], ["the cat sat on the mat"])
+    >>> round(score.value, 1), score.details
+    (16.7, '0 substitutions, 1 deletions, 0 insertions, 6 words')
     """
+    if isinstance(metric, str):
+        metric = METRICS[check_choice("metric", metric, METRICS)](**options)
     hypotheses = check_texts("hypotheses", hypotheses)
     references = check_references(references, len(hypotheses))
     if groups is not None and len(groups) != len(hypotheses):
@@ -178,60 +121,6 @@ def corpus_score(
     return Score(
         result.name, result.score, str(metric.get_signature()), details, interval
     )
-
-
-def corpus_rouge(
-    hypotheses: Sequence[str], references: References, stem: bool = True
-) -> tuple[Score, ...]:
-    """ROUGE-1, ROUGE-2 and ROUGE-L (Lin 2004), means of the F1 scores of summaries.
-
-    Needs the extra `scores`; see `Rouge` for what is counted.
-
-    Args:
-        hypotheses: one summary per document.
-        references: one per document, or several such sequences.
-        stem: whether words are stemmed with Porter's algorithm.
-
-    Returns:
-        Three `Score`, each between 0 and 100.
-
-    Raises:
-        ValueError: as for `corpus_bleu`, or rouge-score is not installed.
-
-    Example:
-
-    >>> rouge = corpus_rouge(["the cat sat"], ["the cat sat on the mat"])
-    >>> [(score.name, round(score.value, 1)) for score in rouge]
-    [('ROUGE-1', 66.7), ('ROUGE-2', 57.1), ('ROUGE-L', 66.7)]
-    """
-    kinds = (Rouge(kind, stem) for kind in ROUGE)
-    return tuple(corpus_score(kind, hypotheses, references) for kind in kinds)
-
-
-def word_error_rate(hypotheses: Sequence[str], references: References) -> Score:
-    """The word error rate, `(S + D + I) / N` over all sentences, by the package jiwer.
-
-    Needs the extra `scores`; see `ErrorRate` for what is counted.
-
-    Args:
-        hypotheses: one transcript per utterance.
-        references: one per utterance, or several such sequences.
-
-    Returns:
-        A `Score` in percent; lower is better, and it can exceed 100. Its details are
-        the numbers of substitutions, deletions, insertions and words.
-
-    Raises:
-        ValueError: as for `corpus_bleu`, the references have no word, or jiwer is not
-            installed.
-
-    Example:
-
-    >>> score = word_error_rate(["the cat sat on mat"], ["the cat sat on the mat"])
-    >>> round(score.value, 1), score.details
-    (16.7, '0 substitutions, 1 deletions, 0 insertions, 6 words')
-    """
-    return corpus_score(ErrorRate("wer"), hypotheses, references)
 
 
 def check_tokenizer(name: str) -> None:

@@ -1,6 +1,5 @@
 """Quality, speed and size of a system, in one report."""
 
-import json
 import os
 import platform
 import time
@@ -9,7 +8,6 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
 from dataclasses import field
-from pathlib import Path
 from statistics import median
 from typing import Any
 
@@ -112,14 +110,6 @@ class Report(JupyterMixin):
             "parameters": self.parameters and self.parameters.to_dict(),
             "environment": self.environment,
         }
-
-    def write(self, path: str | os.PathLike[str]) -> Path:
-        """Writes the report as JSON and returns the path."""
-        path = Path(path)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
-        path.write_text(text + "\n", encoding="utf-8")
-        return path
 
     def __rich__(self) -> Group:
         table = Table("Metric", title=f"Quality on {len(self.hypotheses)} sources")

@@ -17,7 +17,7 @@ import pytest
 
 from keras_attnvariants import experiments
 from keras_attnvariants import training
-from keras_attnvariants.evaluation import corpus_bleu
+from keras_attnvariants.evaluation import corpus_score
 from keras_attnvariants.experiments import comparison
 from keras_attnvariants.experiments import comparison_folder
 from keras_attnvariants.experiments import result_files
@@ -118,7 +118,7 @@ def test_a_comparison_from_the_file_to_the_tables(
     for seed, value in zip(score.seeds, score.values, strict=True):
         lines = (folder / f"translations/test/base-{seed}.txt").read_text().split("\n")
         references = (corpus_folder / "test.yy").read_text().split("\n")[:-1]
-        expected = corpus_bleu(lines[:-1], references)
+        expected = corpus_score("bleu", lines[:-1], references)
         assert value == pytest.approx(expected.value, abs=1e-9)
         assert score.signature == expected.signature
     assert result.difference("hc", "test", "BLEU").difference > 0

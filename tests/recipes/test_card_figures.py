@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from keras_attnvariants.evaluation import corpus_bleu
-from keras_attnvariants.evaluation import corpus_ter
+from keras_attnvariants.evaluation import corpus_score
 from tests.recipes.conftest import module_of
 
 card_figures = module_of("card_figures")
@@ -31,13 +30,13 @@ class Words:
 
 def test_scores_are_those_of_sacrebleu_with_intervals():
     bleu, chrf, ter = paired_scores(TRANSLATIONS, REFERENCES, REFERENCES)
-    expected = corpus_bleu(TRANSLATIONS, REFERENCES)
+    expected = corpus_score("bleu", TRANSLATIONS, REFERENCES)
     assert bleu.name == expected.name and bleu.packed == round(expected.value, 2)
     assert "bs:1000" in bleu.signature and "tok:13a" in bleu.signature
     assert bleu.float32 == 100 and bleu.float32_interval == 0 < bleu.packed_interval
     assert 0 < bleu.p_value < 1
     assert chrf.name == "chrF2" and chrf.packed < chrf.float32 == 100
-    assert ter.packed == round(corpus_ter(TRANSLATIONS, REFERENCES).value, 2)
+    assert ter.packed == round(corpus_score("ter", TRANSLATIONS, REFERENCES).value, 2)
 
 
 def test_speed_is_that_of_the_test_set_without_the_start(monkeypatch, tmp_path):
