@@ -50,7 +50,6 @@ _HOME = {
     "swap_attention": "models",
     "Translator": "decoding",
     "beam_search": "decoding",
-    "greedy_search": "decoding",
     "Tokenizer": "data",
 }
 

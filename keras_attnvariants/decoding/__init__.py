@@ -5,7 +5,6 @@ positions, `V` vocabulary.
 """
 
 from keras_attnvariants.decoding.beam_search import beam_search as beam_search
-from keras_attnvariants.decoding.greedy_search import greedy_search as greedy_search
 from keras_attnvariants.decoding.sampling import sample as sample
 from keras_attnvariants.decoding.scoring import TokenScores as TokenScores
 from keras_attnvariants.decoding.scoring import score as score

@@ -25,7 +25,7 @@ from keras_attnvariants.backend import sizes
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.candidates import find_candidates
 from keras_attnvariants.decoding.constraints import Constraints
-from keras_attnvariants.decoding.greedy_search import greedy_search
+from keras_attnvariants.decoding.greedy_search import GreedySearch
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
 from keras_attnvariants.decoding.staged_search import Hypotheses
@@ -63,13 +63,26 @@ def beam_search(
     are one value or, as a tensor or list `[B]`, one per sentence.
 
     Args:
-        beam_size: number `K` of live hypotheses; 1 is greedy search.
+        model: a step model, see `keras_attnvariants.decoding.StepModel`.
+        source_ids: int `[B, S]`, padded on the right. A sentence without tokens
+            has the empty translation, with log probability 0.
+        beam_size: number `K` of live hypotheses. 1 is greedy search: the most probable
+            token at each position, until EOS. Then length normalization changes the
+            score alone, not what is found.
         length_penalty: the larger, the longer the translations; 0 for no effect. By
             default, this and `beam_size` are those of the model's `search_settings`.
         n_best: number `N` of hypotheses to return; it may exceed `beam_size`.
-        model, source_ids, min_length, max_length, prefix, block_unknown,
-            return_alignments, no_repeat_ngram, return_token_log_probs: as for
-            `greedy_search`.
+        min_length: smallest number of tokens before EOS; by default that of the model.
+        max_length: largest number of tokens with EOS; by default, and for sentences
+            where it is 0, those of the source plus `extra_length` of the model, at most
+            `model.max_length`.
+        prefix: int `[B, P]`, padded on the right: how each translation must start.
+        block_unknown: whether to forbid UNK.
+        return_alignments: whether to return attention over the source.
+        no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
+            limit; by default that of the model. A translation that is stuck ends, even
+            before `min_length`; in a beam, if all hypotheses of a sentence are stuck.
+        return_token_log_probs: whether to return the log probability of each token.
         needed: int32 scalar, how many of the `n_best` have to be the best there are;
             the search ends with them. The others are the best so far. By default all.
 
@@ -89,13 +102,13 @@ def beam_search(
     """
     beam_size = SearchSettings.of(model, beam_size=beam_size).beam_size
     check_integer("n_best", n_best)
-    options = (min_length, max_length, prefix, block_unknown)
+    options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
+    given = (model, Constraints(model, source_ids, *options), beam_size, length_penalty)
+    wanted = (return_alignments, return_token_log_probs)
     if beam_size == n_best == 1:
-        outputs = (return_alignments, no_repeat_ngram, return_token_log_probs)
-        return greedy_search(model, source_ids, length_penalty, *options, *outputs)
-    constraints = Constraints(model, source_ids, *options, no_repeat_ngram)
-    wanted = (return_alignments, return_token_log_probs, n_best, needed)
-    search = _BeamSearch(model, constraints, beam_size, length_penalty, *wanted)
+        search: Any = GreedySearch(*given, *wanted)
+    else:
+        search = _BeamSearch(*given, *wanted, n_best, needed)
     return search.hypotheses(search.run())
 
 

@@ -2,19 +2,16 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 from typing import NamedTuple
 
 from keras import ops
 
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.candidates import find_candidates
-from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.staged_search import IMPOSSIBLE
 from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.staged_search import StagedSearch
-from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -29,65 +26,6 @@ class _State(NamedTuple):
     model_state: NestedTensors  # [B, 1, ...]
     alignments: Tensor  # float32 [B, T, S], or () if they are not requested
     gains: Tensor  # float32 [B, T], log probabilities of tokens, or ()
-
-
-def greedy_search(
-    model: StepModel,
-    source_ids: Any,
-    length_penalty: Any = None,
-    min_length: Any = None,
-    max_length: Any = None,
-    prefix: Any = None,
-    block_unknown: Any = False,
-    return_alignments: bool = False,
-    no_repeat_ngram: Any = None,
-    return_token_log_probs: bool = False,
-) -> Hypotheses:
-    """Translates by the most probable token at each position, until EOS.
-
-    Length normalization changes the scores only, not what is found. Log probabilities
-    cost one log-sum-exp per token; a compiled graph omits it if nobody uses them.
-    Options may differ from sentence to sentence, as those of `beam_search`.
-
-    Args:
-        model: a step model, see `keras_attnvariants.decoding.StepModel`.
-        source_ids: int `[B, S]`, padded on the right. A sentence without tokens
-            has the empty translation, with log probability 0.
-        length_penalty: exponent of the length normalization; by default that of the
-            model's `search_settings`.
-        min_length: smallest number of tokens before EOS; by default that of the model.
-        max_length: largest number of tokens with EOS; by default, and for sentences
-            where it is 0, those of the source plus `extra_length` of the model, at most
-            `model.max_length`.
-        prefix: int `[B, P]`, padded on the right: how each translation must start.
-        block_unknown: whether to forbid UNK.
-        return_alignments: whether to return attention over the source.
-        no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
-            limit; by default that of the model. A translation that is stuck ends, even
-            before `min_length`; in beam search, if all hypotheses of a sentence are
-            stuck.
-        return_token_log_probs: whether to return the log probability of each token.
-
-    Returns:
-        `Hypotheses` with `N = 1`.
-
-    Raises:
-        ValueError: an argument is out of range or of a wrong shape.
-
-    Example:
-        >>> import numpy as np
-        >>> import keras_attnvariants as kav
-        >>> attention = kav.DotProductAttention(num_heads=2)
-        >>> model = kav.Transformer(100, 1, 8, 16, attention, attention, attention)
-        >>> found = kav.greedy_search(model, np.array([[5, 6, 7]]), max_length=6)
-        >>> tuple(found.ids.shape)
-        (1, 1, 6)
-    """
-    options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
-    constraints = Constraints(model, source_ids, *options)
-    wanted = (return_alignments, return_token_log_probs)
-    search = GreedySearch(model, constraints, 1, length_penalty, *wanted)
-    return search.hypotheses(search.run())
 
 
 def most_probable(values: Tensor, position: Tensor) -> Tensor:

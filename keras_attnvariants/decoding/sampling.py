@@ -54,7 +54,7 @@ def sample(
         seed: from 0 to `2 ** 31 - 1`. One for all sentences gives each its own, by its
             place; a list gives a sentence what it has alone with that seed.
         model, source_ids, length_penalty, min_length, max_length, prefix,
-            block_unknown, return_alignments, no_repeat_ngram: as for `greedy_search`.
+            block_unknown, return_alignments, no_repeat_ngram: as for `beam_search`.
 
     Returns:
         `Hypotheses` with `N = 1` and `token_log_probs`. Log probabilities are those of

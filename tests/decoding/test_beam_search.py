@@ -8,7 +8,6 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import score
 from keras_attnvariants.decoding.options import LengthNormalization
 from keras_attnvariants.models import SearchSettings
@@ -20,6 +19,7 @@ from tests.decoding.toys import UNK
 from tests.decoding.toys import RecurrentModel
 from tests.decoding.toys import TableModel
 from tests.decoding.toys import brute_force
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import numpy
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search

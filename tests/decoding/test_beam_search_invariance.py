@@ -9,13 +9,13 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import UNK
 from tests.decoding.toys import RecurrentModel
 from tests.decoding.toys import TableModel
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import numpy
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search

@@ -6,12 +6,12 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.constraints import padded_prefix
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
+from tests.decoding.toys import greedy_search
 
 SOURCES = np.array([[4, 5, 6], [7, 0, 0]], "int32")
 

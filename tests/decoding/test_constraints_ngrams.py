@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from keras import ops
 
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import score
 from keras_attnvariants.decoding.constraints import LONGEST
 from keras_attnvariants.decoding.constraints import repeating_tokens
@@ -19,6 +18,7 @@ from tests.decoding.toys import PAD
 from tests.decoding.toys import UNK
 from tests.decoding.toys import RecurrentModel
 from tests.decoding.toys import TableModel
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search
 from tests.decoding.toys import table_sources

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from keras_attnvariants.decoding import greedy_search
 from tests.decoding.toys import BOS
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import TableModel
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import search
 from tests.decoding.toys import table_sources
 

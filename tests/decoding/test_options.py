@@ -6,7 +6,6 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import staged_search
 from keras_attnvariants.decoding.options import check_lengths
 from keras_attnvariants.decoding.options import check_sizes
@@ -22,6 +21,7 @@ from tests.decoding.toys import COMPILERS
 from tests.decoding.toys import UNK
 from tests.decoding.toys import RecurrentModel
 from tests.decoding.toys import TableModel
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import numpy
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search

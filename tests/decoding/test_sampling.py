@@ -7,7 +7,6 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import sample
 from keras_attnvariants.decoding import score
 from keras_attnvariants.decoding import staged_search
@@ -22,6 +21,7 @@ from tests.decoding.toys import PAD
 from tests.decoding.toys import UNK
 from tests.decoding.toys import RecurrentModel
 from tests.decoding.toys import TableModel
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import numpy
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search

@@ -5,11 +5,11 @@ import pytest
 
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import score
 from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search
 

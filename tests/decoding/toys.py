@@ -122,6 +122,9 @@ def random_sources(count, width=7, vocabulary_size=9, seed=1):
     return np.where(np.arange(width) < lengths, ids, PAD).astype("int32")
 
 
+greedy_search = functools.partial(beam_search, beam_size=1)
+
+
 def search(model, source_ids, function=beam_search, xla=False, **options):
     """Compiles and runs a search; returns `Hypotheses` of NumPy arrays."""
     compiled = backend.jit(functools.partial(function, model, **options), xla=xla)

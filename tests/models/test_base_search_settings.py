@@ -10,6 +10,7 @@ from keras import ops
 import keras_attnvariants as kav
 from keras_attnvariants import presets
 from keras_attnvariants.models import SearchSettings
+from tests.decoding.toys import greedy_search
 from tests.models import tiny
 
 SMALL = {"hidden_dim": 24, "num_heads": 2, "num_layers": 1, "intermediate_dim": 8}
@@ -65,7 +66,7 @@ LIMITS = {"min_length": 4, "no_repeat_ngram": 2}
 
 
 @pytest.mark.parametrize(
-    "search", [kav.greedy_search, kav.beam_search, kav.decoding.sample]
+    "search", [greedy_search, kav.beam_search, kav.decoding.sample]
 )
 def test_a_search_keeps_to_the_limits_of_the_model(search):
     plain, limited = (tiny.make(search_settings=own) for own in ({}, LIMITS))

@@ -8,7 +8,6 @@ from keras import ops
 import keras_attnvariants as kav
 from keras_attnvariants.decoding import Ensemble
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import sample
 from keras_attnvariants.decoding import score
 from keras_attnvariants.models import SearchSettings
@@ -18,6 +17,7 @@ from tests.decoding.toys import EOS
 from tests.decoding.toys import PAD
 from tests.decoding.toys import RecurrentModel
 from tests.decoding.toys import TableModel
+from tests.decoding.toys import greedy_search
 from tests.decoding.toys import random_sources
 from tests.decoding.toys import search
 from tests.decoding.toys import table_sources

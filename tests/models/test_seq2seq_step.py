@@ -7,8 +7,8 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import score
+from tests.decoding.toys import greedy_search
 from tests.models import naive_lstm
 from tests.models import tiny
 from tests.models.stepping import BEAMS

@@ -10,13 +10,13 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 
 from keras_attnvariants import backend
 from keras_attnvariants.decoding import beam_search
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.decoding import sample
 from keras_attnvariants.serving import Status
 from keras_attnvariants.serving import export
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.saved import SavedTranslator
 from keras_attnvariants.serving.version_files import WARM_UP
+from tests.decoding.toys import greedy_search
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
 from tests.serving.tools import translate_here

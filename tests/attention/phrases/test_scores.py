@@ -9,11 +9,11 @@ from keras_attnvariants.attention import Heterogeneous
 from keras_attnvariants.attention import Homogeneous
 from keras_attnvariants.attention import Interleaved
 from keras_attnvariants.attention import PhraseAttention
-from keras_attnvariants.decoding import greedy_search
 from keras_attnvariants.models import Transformer
 from tests.attention.conformance import near
 from tests.attention.conformance import normal
 from tests.attention.conformance import to_numpy
+from tests.decoding.toys import greedy_search
 
 
 def test_quadrants_are_blocks_of_the_key_axis():
