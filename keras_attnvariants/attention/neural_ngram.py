@@ -200,25 +200,6 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         self.global_context = not causal if global_context is None else global_context
         self.output_projection = output_projection
 
-    @classmethod
-    def param_matched(
-        cls, num_heads: int, n: int = 5, causal: bool = False, **kwargs: Any
-    ) -> "NeuralNgram":
-        """A layer with the number of parameters that the paper reports.
-
-        The reported sizes only fit a layer without `W` whose windows have `n` vectors.
-        In encoders, these windows are centred and begin at `t - (n - 1) / 2`.
-
-        Args:
-            num_heads, causal: as in the constructor.
-            n: number of vectors in a window; odd, unless `causal`.
-            **kwargs: further arguments of the constructor.
-        """
-        if not causal and n % 2 == 0:
-            raise ValueError(f"`n` must be odd unless `causal` is True. Received: {n}")
-        reach = n if causal else (n + 1) // 2
-        return cls(num_heads, reach, causal, output_projection=False, **kwargs)
-
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
         width = widths.query

@@ -13,6 +13,4 @@ from keras_attnvariants.models.speech import SpeechFrontEnd as SpeechFrontEnd
 from keras_attnvariants.models.swapping import SwappedLayer as SwappedLayer
 from keras_attnvariants.models.swapping import SwappedModel as SwappedModel
 from keras_attnvariants.models.swapping import swap_attention as swap_attention
-from keras_attnvariants.models.templates import highest as highest
-from keras_attnvariants.models.templates import lowest as lowest
 from keras_attnvariants.models.transformer import Transformer as Transformer

@@ -55,48 +55,6 @@ def per_layer(name: str, templates: Any, num_layers: int) -> list[Any]:
     return list(templates)
 
 
-def lowest(count: int, template: Any, rest: Any, num_layers: int) -> list[Any]:
-    """One entry per layer: `template` in the `count` lowest layers, `rest` above.
-
-    Args:
-        count: number of layers, from 0 to `num_layers`.
-        template, rest: attention layers, or `None` for no such sub-layer; in a
-            configuration, what Keras serializes them to.
-        num_layers: number of layers in all.
-
-    Raises:
-        ValueError: there are fewer layers than `count`.
-
-    Example:
-
-    >>> from keras_attnvariants.attention import DotProductAttention, NeuralNgram
-    >>> stack = lowest(
-    ...     1, NeuralNgram(num_heads=4), rest=DotProductAttention(num_heads=4),
-    ...     num_layers=3,
-    ... )
-    >>> [type(layer).__name__ for layer in stack]
-    ['NeuralNgram', 'DotProductAttention', 'DotProductAttention']
-    """
-    if not 0 <= count <= num_layers:
-        raise ValueError(
-            f"`count` must be from 0 to num_layers={num_layers}. Received: {count}"
-        )
-    return [template] * count + [rest] * (num_layers - count)
-
-
-def highest(count: int, template: Any, rest: Any, num_layers: int) -> list[Any]:
-    """One entry per layer: `template` in the `count` highest layers, `rest` below.
-
-    Arguments and errors as for `lowest`.
-
-    Example:
-
-    >>> highest(1, "one head", rest=None, num_layers=3)
-    [None, None, 'one head']
-    """
-    return lowest(count, template, rest, num_layers)[::-1]
-
-
 def check_role(name: str, template: Any, role: str) -> None:
     """Checks that `template` is an attention layer that fits `role`, or `None`.
 

@@ -15,7 +15,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from keras_attnvariants.models import lowest
 from keras_attnvariants.presets.papers import register_paper
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
@@ -45,7 +44,7 @@ def local_attention(stack: Stack) -> dict[str, Any]:
 def neural_ngram(stack: Stack, n: int = N, **options: Any) -> dict[str, Any]:
     """Neural n-grams with the published number of parameters.
 
-    See `NeuralNgram.param_matched`.
+    They have no `W`, and windows of `n` vectors: in encoders, centred ones.
     """
     reach = n if stack["causal"] else (n + 1) // 2
     config = {"num_heads": stack["num_heads"], "n": reach, "causal": stack["causal"]}
@@ -73,7 +72,7 @@ def growing_ngram(stack: Stack) -> list[dict[str, Any]]:
 def lowest_ngram(stack: Stack, count: int) -> list[dict[str, Any]]:
     """N-grams without a global vector in the lowest layers, learned attention above."""
     ngram = neural_ngram(stack, global_context=False)
-    return lowest(count, ngram, self_attention(stack), stack["num_layers"])
+    return [ngram] * count + [self_attention(stack)] * (stack["num_layers"] - count)
 
 
 def concatenated_ngram(stack: Stack) -> list[dict[str, Any] | None]:
@@ -85,7 +84,7 @@ def concatenated_ngram(stack: Stack) -> list[dict[str, Any] | None]:
         causal=stack["causal"],
         dropout=stack["dropout"],
     )
-    return lowest(1, ngram, None, stack["num_layers"])
+    return [ngram] + [None] * (stack["num_layers"] - 1)
 
 
 def architecture(
@@ -108,7 +107,7 @@ def architecture(
     decoder_depth = sizes.get("num_decoder_layers") or depth
     feed_forward: bool | list[bool] = True
     if encoder is concatenated_ngram:
-        feed_forward = lowest(1, False, True, depth)
+        feed_forward = [False] + [True] * (depth - 1)
     return {
         **sizes,
         "encoder_attention": encoder({**stack, "causal": False}),

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from keras_attnvariants.models import highest
 from keras_attnvariants.presets.papers import register_paper
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
@@ -86,7 +85,7 @@ def architecture(
     cross: Any = learned
     if cross_attention == "last":
         heads = learned_attention(last_heads, **INITIALIZERS)
-        cross = highest(last_layers, heads, None, num_layers)
+        cross = [None] * (num_layers - last_layers) + [heads] * last_layers
     elif cross_attention == "gaussian":
         # The paper lists left, center and right; its released command has no center.
         cross = layer_config(

@@ -6,8 +6,6 @@ import pytest
 from keras_attnvariants import attention
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import NeuralNgram
-from keras_attnvariants.models import highest
-from keras_attnvariants.models import lowest
 from keras_attnvariants.models import templates
 from tests.models import tiny
 
@@ -69,17 +67,6 @@ def test_a_layer_made_for_the_other_side_is_refused(causal):
 def test_other_layers_than_attention_are_refused(template):
     with pytest.raises(TypeError, match="`encoder_attention`.*DotProduct.*Received: "):
         templates.check_role("encoder_attention", template, "encoder")
-
-
-def test_lowest_and_highest_layers():
-    assert lowest(2, "a", rest="b", num_layers=3) == ["a", "a", "b"]
-    assert highest(2, "a", rest="b", num_layers=3) == ["b", "a", "a"]
-    for stack in (lowest, highest):
-        assert stack(0, "a", rest="b", num_layers=2) == ["b", "b"]
-        assert stack(2, "a", rest="b", num_layers=2) == ["a", "a"]
-        for count in (-1, 3):
-            with pytest.raises(ValueError, match=f"`count`.*2. Received: {count}"):
-                stack(count, "a", rest="b", num_layers=2)
 
 
 def test_a_clone_is_a_new_layer_of_the_same_configuration():

@@ -4,7 +4,6 @@ import pytest
 
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.attention import NeuralNgram
-from keras_attnvariants.models import lowest
 from tests.models import tiny
 
 
@@ -70,7 +69,7 @@ def test_templates_keep_what_they_were_given():
 
 
 def test_the_lowest_layers_of_a_model():
-    stack = lowest(1, tiny.encoder(), rest=tiny.learned(), num_layers=2)
+    stack = [tiny.encoder(), tiny.learned()]
     model = tiny.make(encoder_attention=stack)
     assert kinds(model.encoder_blocks, "self_attention") == [
         "HardCodedAttention",

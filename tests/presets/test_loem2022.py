@@ -8,7 +8,6 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import LocalAttention
 from keras_attnvariants.attention import NeuralNgram
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.models import lowest
 from keras_attnvariants.presets.counting import count_parameters
 from tests.presets import tiny
 
@@ -113,10 +112,8 @@ def test_a_hybrid_made_in_python_is_that_of_the_preset():
         vocabulary_size=11,
         num_layers=6,
         **sizes,
-        encoder_attention=lowest(3, ngram(n=3), rest=learned, num_layers=6),
-        decoder_attention=lowest(
-            3, ngram(n=5, causal=True), rest=learned, num_layers=6
-        ),
+        encoder_attention=[ngram(n=3)] * 3 + [learned] * 3,
+        decoder_attention=[ngram(n=5, causal=True)] * 3 + [learned] * 3,
         cross_attention=learned,
         normalization="post",
         max_length=16,

@@ -11,7 +11,6 @@ from keras_attnvariants import presets
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.models import highest
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
 from keras_attnvariants.presets.you2020 import INITIALIZERS
@@ -86,7 +85,7 @@ def test_layer_by_layer_a_model_made_in_python_is_that_of_the_preset():
         intermediate_dim=tiny.SIZES["intermediate_dim"],
         encoder_attention=HardCodedAttention(**heads, offsets=(-1, 1)),
         decoder_attention=HardCodedAttention(**heads, offsets=(-1, 0)),
-        cross_attention=highest(3, one_head, rest=None, num_layers=5),
+        cross_attention=[None] * 2 + [one_head] * 3,
         normalization="post",
         max_length=tiny.SIZES["max_length"],
     )
