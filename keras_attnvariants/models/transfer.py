@@ -7,10 +7,13 @@ from typing import Any
 from typing import NamedTuple
 
 import keras
+from rich.table import Column
+from rich.table import Table
 
 from keras_attnvariants.attention import BaseAttention
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.models.swapping import take_projections
+from keras_attnvariants.utils.records import as_text
 
 # Settings of a layer that do not change what its weights mean.
 _IRRELEVANT = ("name", "dtype", "trainable")
@@ -31,18 +34,13 @@ class TakenWeights(NamedTuple):
     new: dict[str, int]
 
     def __str__(self) -> str:
-        parts = dict.fromkeys(
-            path.partition("/")[0] for found in self for path in found
-        )
-        rows: list[tuple[str, ...]] = [("part", *self._fields)]
-        for part in parts:
-            rows.append((part, *(f"{_sum(found, part):,}" for found in self)))
-        rows.append(("all", *(f"{sum(found.values()):,}" for found in self)))
-        width = max(map(len, parts), default=0) + 2
-        return "\n".join(
-            name.ljust(width) + "".join(cell.rjust(13) for cell in cells)
-            for name, *cells in rows
-        )
+        numbers = (Column(name, justify="right") for name in self._fields)
+        table = Table("part", *numbers, box=None, pad_edge=False)
+        paths = (path for found in self for path in found)
+        for part in dict.fromkeys(path.partition("/")[0] for path in paths):
+            table.add_row(part, *(f"{_sum(found, part):,}" for found in self))
+        table.add_row("all", *(f"{sum(found.values()):,}" for found in self))
+        return as_text(table, width=80)
 
 
 def take_weights(old: keras.Model, new: keras.Model) -> TakenWeights:
