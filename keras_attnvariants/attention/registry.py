@@ -53,23 +53,27 @@ class Options:
         return given
 
 
-class Configured(keras.layers.Layer):
-    """Base class of layers whose options are attributes; they are saved."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+class Saved:
+    """Mixin for what Keras saves, if its options are attributes."""
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor that are attributes of the same names."""
-        config = super().get_config()
+        config = super().get_config()  # type: ignore[misc]
         for cls in reversed(type(self).__mro__):
-            if issubclass(cls, Configured):
+            if issubclass(cls, Saved):
                 for name in inspect.signature(cls.__init__).parameters:
                     if name != "self" and hasattr(self, name):
                         value = getattr(self, name)
                         value = list(value) if isinstance(value, tuple) else value
                         config[name] = keras.saving.serialize_keras_object(value)
         return dict(config)
+
+
+class Configured(Saved, keras.layers.Layer):
+    """Base class of layers whose options are attributes; they are saved."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.registry import Saved
 from keras_attnvariants.backend import check_one_replica
 from keras_attnvariants.backend import jit_by_rows
 from keras_attnvariants.backend import remember
@@ -21,7 +22,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
-class LabelSmoothedCrossEntropy(keras.losses.Loss):
+class LabelSmoothedCrossEntropy(Saved, keras.losses.Loss):
     """Cross-entropy against a smoothed target distribution (You et al. 2020).
 
     With `e = smoothing` and `V` classes, the target distribution puts `1 - e` on the
@@ -90,13 +91,6 @@ class LabelSmoothedCrossEntropy(keras.losses.Loss):
         labels = ops.cast(y_true, "int32")
         loss = smoothed_cross_entropy(y_pred, labels, self.smoothing, self.pad_id)
         return ops.where(ops.equal(y_true, self.pad_id), 0.0, loss)
-
-    def get_config(self) -> dict[str, Any]:
-        return {
-            **super().get_config(),
-            "smoothing": self.smoothing,
-            "pad_id": self.pad_id,
-        }
 
 
 def token_weights(labels: Tensor, pad_id: int, sample_weight: Tensor = None) -> Tensor:
@@ -231,7 +225,7 @@ def slope(
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
-class Perplexity(keras.metrics.Mean):
+class Perplexity(Saved, keras.metrics.Mean):
     """Perplexity: exp of the mean of `-log p[y]` over real tokens.
 
     No smoothing enters, so models trained with different losses compare. Padding does
@@ -271,12 +265,9 @@ class Perplexity(keras.metrics.Mean):
         """Perplexity so far, a scalar."""
         return ops.exp(super().result())
 
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pad_id": self.pad_id}
-
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
-class TokenCount(keras.metrics.Sum):
+class TokenCount(Saved, keras.metrics.Sum):
     """Number of real target tokens; with sample weights, the sum of theirs.
 
     Args:
@@ -295,6 +286,3 @@ class TokenCount(keras.metrics.Sum):
         """Add the real tokens of one batch."""
         labels = ops.convert_to_tensor(y_true)
         super().update_state(token_weights(labels, self.pad_id, sample_weight))
-
-    def get_config(self) -> dict[str, Any]:
-        return {**super().get_config(), "pad_id": self.pad_id}
