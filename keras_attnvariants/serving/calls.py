@@ -128,7 +128,7 @@ def column(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
     """
     is_one = value is None or np.ndim(value) == 0
     values = one_for_each(name, [value] * count if is_one else list(value), count)
-    omitted = math.nan if spec.dtype.startswith("float") else -1
+    omitted = {"string": "", "bool": False, "float32": math.nan}.get(spec.dtype, -1)
     return [omitted if each is None else each for each in values]
 
 

@@ -10,7 +10,9 @@ from enum import IntEnum
 from typing import Any
 from typing import NamedTuple
 from typing import TypeAlias
+from typing import TypedDict
 from typing import TypeVar
+from typing import Unpack
 
 import numpy as np
 
@@ -20,6 +22,7 @@ from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import column
 from keras_attnvariants.serving.calls import listed
+from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import seeds_of_texts
 
 T = TypeVar("T")
@@ -89,6 +92,28 @@ class SavedTranslation(NamedTuple):
     alignment: Array | None = None
     truncated: bool = False
     status: Status = Status.OK
+
+
+class Constraints(TypedDict, total=False):
+    """Options of `translate_with`, each one for all texts or a list with one for each.
+
+    What is left out, or `None`, is left to the export.
+
+    Attributes:
+        prefix: how translations begin.
+        block_unknown: whether to forbid unknown tokens.
+        min_length: least number of tokens before EOS.
+        max_length: largest number of tokens with EOS.
+        length_penalty: exponent of the length normalization.
+        no_repeat_ngram: no so many tokens in a row twice; 0 for any.
+    """
+
+    prefix: OneOrEach[str]
+    block_unknown: OneOrEach[bool]
+    min_length: OneOrEach[int | None]
+    max_length: OneOrEach[int | None]
+    length_penalty: OneOrEach[float | None]
+    no_repeat_ngram: OneOrEach[int | None]
 
 
 class TargetScore(NamedTuple):
@@ -211,40 +236,13 @@ class BaseTranslator(ABC):
         ]
 
     def translate_with(
-        self,
-        texts: Sequence[str],
-        *,
-        prefix: OneOrEach[str] = "",
-        block_unknown: OneOrEach[bool] = False,
-        min_length: OneOrEach[int | None] = None,
-        max_length: OneOrEach[int | None] = None,
-        length_penalty: OneOrEach[float | None] = None,
-        no_repeat_ngram: OneOrEach[int | None] = None,
+        self, texts: Sequence[str], **options: Unpack[Constraints]
     ) -> list[SavedTranslation]:
         """The best translation of each text, under constraints of its own.
 
-        Every option is one for all texts or a list with one for each; `None` leaves it
-        to the export.
-
-        Args:
-            prefix: how translations begin.
-            block_unknown: whether to forbid unknown tokens.
-            min_length: least number of tokens before EOS.
-            max_length: largest number of tokens with EOS.
-            length_penalty: exponent of the length normalization.
-            no_repeat_ngram: no so many tokens in a row twice; 0 for any.
-
         Raises:
-            ValueError: an option is out of range, or excludes another.
+            ValueError: an option is unknown, out of range, or excludes another.
         """
-        options = {
-            "prefix": prefix,
-            "block_unknown": block_unknown,
-            "min_length": min_length,
-            "max_length": max_length,
-            "length_penalty": length_penalty,
-            "no_repeat_ngram": no_repeat_ngram,
-        }
         return self._with_options("translate_with", texts, options)
 
     def sample(
@@ -340,12 +338,15 @@ class BaseTranslator(ABC):
         """Translations by a signature that takes options for each sentence.
 
         Raises:
-            ValueError: those of a sentence are out of range, or exclude each other.
+            ValueError: those of a sentence are unknown, out of range, or exclude each
+                other.
         """
         inputs = self._source(texts, signature)
         specs = self._signature(signature).inputs
-        for name, value in options.items():
-            inputs[name] = column(name, value, len(texts), specs[name])
+        for name in options:
+            check_known(f"`{signature}`", name, specs)
+        for name in specs.keys() - inputs.keys():
+            inputs[name] = column(name, options.get(name), len(texts), specs[name])
         translations = [translation(row) for row in self._rows(signature, inputs)]
         for place, found in enumerate(translations):
             if found.status == Status.WRONG_OPTION:
