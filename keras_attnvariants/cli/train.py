@@ -160,14 +160,9 @@ def load_callbacks(factory: str) -> list[Any]:
     """
     import keras
 
-    _, _, function = factory.partition(":")
-    if not function or factory.startswith(":"):
-        raise ValueError(
-            f"`--callback` must be `package.module:function`. Received: {factory}"
-        )
-    home = import_named("--callback", factory)
+    make = import_named("--callback", factory)
     try:
-        made = getattr(home, function)()
+        made = make()
     except Exception as error:
         raise ValueError(
             f"`--callback` cannot be called: {type(error).__name__}: {error}. "

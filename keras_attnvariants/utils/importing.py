@@ -10,6 +10,7 @@ import gc
 import importlib.util
 import json
 import os
+import pkgutil
 import sys
 from collections.abc import Iterator
 from importlib import import_module
@@ -112,12 +113,12 @@ def import_named(option: str, place: str) -> Any:
         place: the module, or `module:name` for what is in it.
 
     Raises:
-        ValueError: there is no such module, or it fails.
+        ValueError: there is no such module or name, or the module fails.
     """
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
-        return import_module(place.partition(":")[0])
+        return pkgutil.resolve_name(place)
     except Exception as error:
         raise ValueError(
             f"`{option}` cannot be imported: {type(error).__name__}: {error}. "
