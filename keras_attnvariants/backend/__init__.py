@@ -18,7 +18,6 @@ from keras_attnvariants.backend.compilation import shared_tensor as shared_tenso
 from keras_attnvariants.backend.distribution import (
     check_one_replica as check_one_replica,
 )
-from keras_attnvariants.backend.distribution import local_size as local_size
 from keras_attnvariants.backend.distribution import local_value as local_value
 from keras_attnvariants.backend.distribution import local_values as local_values
 from keras_attnvariants.backend.inference import inference_copy as inference_copy

@@ -223,14 +223,6 @@ def local_value(variable: keras.Variable) -> Tensor:
     return ops.convert_to_tensor(whole)
 
 
-def local_size(model: keras.Model) -> int:
-    """The number of parameters of a model on each device."""
-    if keras.distribution.distribution() is None:
-        return int(model.count_params())
-    values = [weight.value for weight in model.weights]
-    return sum(math.prod(v.sharding.shard_shape(v.shape)) for v in values)
-
-
 def local_values(model: keras.Model) -> contextlib.AbstractContextManager[Any]:
     """A scope in which the variables of a model have their local values."""
     if keras.distribution.distribution() is None:

@@ -9,6 +9,7 @@ import numpy as np
 
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.sentencepiece_models import with_pieces
 from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
 from keras_attnvariants.models import SinusoidalPositions
 from keras_attnvariants.models import Transformer
@@ -136,7 +137,8 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
         )
     foreign.arrays.check_all_taken()
     tokenizer = Tokenizer.for_sides(
-        source.source_model(subwords[0]), target.target_model(subwords[1])
+        with_pieces(subwords[0], source.pieces),
+        with_pieces(subwords[1], target.pieces, unused=target.missing),
     )
     return model, tokenizer
 

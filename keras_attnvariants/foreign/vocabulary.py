@@ -106,14 +106,6 @@ class AdoptedVocabulary:
         """The bias of logits `[V]`."""
         return np.where(self.predicted, np.append(theirs, 0)[self.rows], NEVER)
 
-    def source_model(self, model: bytes) -> bytes:
-        """The SentencePiece model of sources with these ids."""
-        return sentencepiece_models.with_pieces(model, self.pieces)
-
-    def target_model(self, model: bytes) -> bytes:
-        """The same for targets, without pieces that are never predicted."""
-        return sentencepiece_models.with_pieces(model, self.pieces, self.missing)
-
 
 def tokens_by_number(found: Any, path: Path) -> list[str]:
     """The tokens of a vocabulary in the order of their numbers.

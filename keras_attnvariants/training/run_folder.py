@@ -12,7 +12,6 @@ import keras
 import numpy as np
 from pydantic import TypeAdapter
 
-from keras_attnvariants import backend
 from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tokenizer import Tokenizer
@@ -196,16 +195,14 @@ class RunFolder:
         return ended is not None and (self._limit is None or self._limit.limit > ended)
 
     def _tell_start(self, state: LoadedState | None) -> None:
-        model, steps = self.loop.model, self.loop.config.steps
-        size, local = model.count_params(), backend.local_size(model)
-        parts = f", {local:,} of them on each device" if local < size else ""
+        size, steps = self.loop.model.count_params(), self.loop.config.steps
         step = 0 if state is None else state.progress["step"]
         time = ""
         if state is not None and self._limit is not None:
             spent, limit = self._limit.seconds, self._limit.limit
             left = clock(max(limit - spent, 0.0))
             time = f", {clock(spent)} of {clock(limit)} spent, {left} left"
-        text = f"{size:,} parameters{parts}, update {step} of {steps}{time}"
+        text = f"{size:,} parameters, update {step} of {steps}{time}"
         print(f"{self.path}: {text}.")
         if state is not None and state.progress["stopped"]:
             print("It was stopped early; more `steps`, `patience` or time continue it.")

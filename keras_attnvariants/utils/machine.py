@@ -2,7 +2,6 @@
 
 import contextlib
 import importlib.util
-import math
 import os
 import platform
 from collections.abc import Callable
@@ -11,6 +10,7 @@ from collections.abc import Iterator
 from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
+from timeit import timeit
 
 from keras_attnvariants.utils.lines import split_lines
 
@@ -150,12 +150,8 @@ def shortest_seconds(
         clock: returns seconds.
         rounds: how often each is timed.
     """
-    for function in functions.values():
-        function()
-    seconds = dict.fromkeys(functions, math.inf)
-    for _ in range(rounds):
-        for name, function in functions.items():
-            start = clock()
-            function()
-            seconds[name] = min(seconds[name], clock() - start)
-    return seconds
+    rows = [
+        {name: timeit(function, timer=clock, number=1) for name, function in pairs}
+        for pairs in [functions.items()] * (1 + rounds)
+    ]
+    return {name: min(row[name] for row in rows[1:]) for name in functions}

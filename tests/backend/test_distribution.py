@@ -52,7 +52,6 @@ def test_the_local_value_of_a_variable():
 def test_a_model_on_one_device_has_its_parameters_there():
     inputs = keras.Input((3,))
     model = keras.Model(inputs, keras.layers.Dense(2)(inputs))
-    assert distribution.local_size(model) == 8
     with distribution.local_values(model):
         assert model.weights[0].shape == (3, 2)
 
