@@ -59,6 +59,14 @@ class Dense(Quantized, keras.layers.Dense):
 class ReversibleEmbedding(Quantized, keras.layers.ReversibleEmbedding):
     """`keras.layers.ReversibleEmbedding`, which in reverse multiplies a matrix."""
 
+    def add_weight(self, *args: Any, **options: Any) -> keras.Variable:
+        """A weight that is never cast as a whole.
+
+        When JAX trains, Keras would cast the table, and sum the gradients of a frequent
+        token in half precision.
+        """
+        return super().add_weight(*args, **{**options, "autocast": False})
+
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
             return super().call(inputs)

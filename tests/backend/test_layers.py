@@ -8,6 +8,7 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import LayerNormalization
+from keras_attnvariants.backend import ReversibleEmbedding
 
 
 def dropped(shape, rate=0.3, seed=1, dtype="float32"):
@@ -206,3 +207,20 @@ def test_scale_and_offset_are_not_rounded():
         for y in (found, keras.ops.cast(expected, "bfloat16"))
     )
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.skipif(backend.name() != "jax", reason="reads a program of JAX")
+def test_a_table_is_not_cast_whose_gradients_would_be_summed_in_half_precision():
+    import jax
+
+    layer = ReversibleEmbedding(3, 2, dtype="mixed_bfloat16")
+    layer.build()
+    table, ids = ops.convert_to_tensor(layer.embeddings), ops.ones((9,), "int32")
+
+    def look_up(value):
+        with keras.StatelessScope([(layer.embeddings, value)]):
+            return layer(ids)
+
+    program = str(jax.make_jaxpr(look_up)(table))
+    assert "bf16[9,2]" in program
+    assert "bf16[3,2]" not in program

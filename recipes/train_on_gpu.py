@@ -1,0 +1,624 @@
+"""Trains the systems of a comparison on one GPU with JAX, all seeds side by side.
+
+A small model leaves most of a GPU idle. Here an update of the models of all seeds is
+one program (`jax.vmap`), each model with its own weights, dropout and batches.
+TensorFlow need not be installed where they are trained.
+
+    python recipes/train_on_gpu.py prepare COMPARISON.toml --folder FOLDER --jobs JOBS
+    KERAS_BACKEND=jax python recipes/train_on_gpu.py train SYSTEM... --jobs JOBS
+    python recipes/train_on_gpu.py keep COMPARISON.toml --folder FOLDER --jobs JOBS
+
+The first command writes what the second needs, as arrays; the third makes runs of what
+the second found, which `kav compare` then scores. Batches are those of `kav compare`,
+padded to a few shapes, and in an order of shapes that the seeds share. First, each
+learning rate of `RATES` is tried; that of the lowest validation loss is taken.
+"""
+
+import argparse
+import json
+import math
+import resource
+import time
+from collections import defaultdict
+from collections import deque
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+# Padded source and target positions of batches; one program is compiled for each.
+SHAPES = ((16, 18), (26, 30), (58, 72))
+RATES = (4e-3, 8e-3, 16e-3)
+SEARCH_UPDATES = 1500
+# The type of weights that are kept; finished models translate with them.
+KEPT = "float16"
+# What is known of every period, `[periods, seeds]`.
+PERIODS = ("loss", "tokens", "val_loss", "seconds")
+
+
+def prepare(args: argparse.Namespace) -> None:
+    """Writes the settings of all systems, and token ids."""
+    from keras_attnvariants.experiments import comparison
+    from keras_attnvariants.models import SearchSettings
+
+    folder = comparison_folder(args)
+    comparison.check(folder)
+    folder.path.mkdir(parents=True, exist_ok=True)
+    comparison.open_folder(folder)
+    settings, jobs = folder.settings, Path(args.jobs)
+    jobs.mkdir(parents=True, exist_ok=True)
+    systems = {}
+    for system in settings.systems:
+        model, tokens, config, sizes = built_run(folder.first_run(system))
+        search = SearchSettings.of(model, **vars(settings.decoding))
+        systems[system.name] = {
+            "preset": system.preset,
+            "sizes": sizes,
+            "config": config.to_dict(),
+            "beam_size": search.beam_size,
+            "length_penalty": search.length_penalty,
+        }
+    sets = {"train": folder.corpus.read_lines("train")}
+    sets |= {"validation": folder.corpus.read_lines("validation")}
+    sets |= {test.name: folder.pairs(test) for test in settings.test_sets}
+    arrays = {}
+    for name, (sources, targets) in sets.items():
+        ids, labels = map(tokens.tokenizer.encode, (sources, targets))
+        labels = [[*row, tokens.tokenizer.eos_id] for row in labels]
+        lengths = SHAPES[-1]
+        arrays[f"{name}/source"] = padded(ids, lengths[0])
+        arrays[f"{name}/target"] = padded(labels, lengths[1])
+    np.savez_compressed(jobs / "arrays.npz", **arrays)
+    common = {
+        "seeds": settings.seeds,
+        "points": settings.scores.points,
+        "tests": [test.name for test in settings.test_sets],
+        "vocabulary_size": folder.vocabulary_size(),
+        "systems": systems,
+    }
+    (jobs / "jobs.json").write_text(json.dumps(common, indent=1))
+
+
+def plans_of(
+    arrays: dict[str, np.ndarray], batch_tokens: int, seeds: list[int]
+) -> list[Any]:
+    """The plan of the batches of each seed, as `TokenizedCorpus.plan` makes it."""
+    from keras_attnvariants.data import BatchPlan
+
+    lengths = [(arrays[f"train/{s}"][:-1] > 0).sum(1) for s in ("source", "target")]
+    return [BatchPlan(*lengths, batch_tokens, seed) for seed in seeds]
+
+
+def aligned(plans: list[Any], steps: int) -> tuple[np.ndarray, np.ndarray]:
+    """The batches of all seeds, epoch by epoch, in the order of shapes of the first.
+
+    Returns:
+        Index into `SHAPES` of every update, `[steps]`, and the pairs of its batches,
+        int32 `[steps, seeds, rows]`, -1 where there are fewer.
+    """
+    kinds = {shape: kind_of(shape) for shape in plans[0].shapes}
+    count = plans[0].num_batches
+    order, batches = [], []
+    for epoch in range(-(-steps // count)):
+        queues = []
+        for plan in plans:
+            queue = defaultdict(deque)
+            for number in range(epoch * count, (epoch + 1) * count):
+                shape, found = plan.batch(number)
+                queue[kinds[shape]].append(found)
+            queues.append(queue)
+        for number in range(epoch * count, (epoch + 1) * count):
+            kind = kinds[plans[0].batch(number)[0]]
+            order.append(kind)
+            batches.append([queue[kind].popleft() for queue in queues])
+    rows = max(shape.rows for shape in kinds)
+    pairs = np.full((steps, len(plans), rows), -1, np.int32)
+    for step, of_seeds in enumerate(batches[:steps]):
+        for place, found in enumerate(of_seeds):
+            pairs[step, place, : len(found)] = found
+    return np.array(order[:steps]), pairs
+
+
+def kind_of(shape: Any) -> int:
+    """Index of the first of `SHAPES` that holds the pairs of a batch."""
+    for kind, (source_length, target_length) in enumerate(SHAPES):
+        if (
+            shape.source_length <= source_length
+            and shape.target_length <= target_length
+        ):
+            return kind
+    raise ValueError(f"Batches must fit into {SHAPES[-1]}. Received: {shape}")
+
+
+def padded(rows: list[list[int]], length: int) -> np.ndarray:
+    """Rows of ids, and an empty one, padded with 0: int32 `[N + 1, length]`."""
+    ids = np.zeros((len(rows) + 1, length), np.int32)
+    for row, values in enumerate(rows):
+        ids[row, : len(values)] = values
+    return ids
+
+
+def train(args: argparse.Namespace) -> None:
+    """Trains systems; writes what they translate, their losses and their weights."""
+    jobs, into = Path(args.jobs), Path(args.into or args.jobs)
+    into.mkdir(parents=True, exist_ok=True)
+    common = json.loads((jobs / "jobs.json").read_text())
+    with np.load(jobs / "arrays.npz") as file:
+        arrays = dict(file)
+    for name in args.systems:
+        if args.until and time.time() > args.until:
+            print(f"{name}: no time is left for it", flush=True)
+            continue
+        runs = SideBySide(common["systems"][name], common, arrays, args)
+        found = runs.train(args.search)
+        np.save(into / f"{name}.weights.npy", found.pop("weights"))
+        np.savez_compressed(into / f"{name}.npz", **found)
+
+
+class SideBySide:
+    """The runs of a system with several seeds, side by side.
+
+    Their weights are one array, `[seeds, number of weights]`, so that an optimizer's
+    update is one operation.
+
+    Args:
+        system: settings of the system, as `prepare` wrote them.
+        common: those of all systems.
+        arrays: what else `prepare` wrote.
+        args: options of the command.
+    """
+
+    def __init__(
+        self,
+        system: dict[str, Any],
+        common: dict[str, Any],
+        arrays: dict[str, np.ndarray],
+        args: argparse.Namespace,
+    ) -> None:
+        import jax
+        import keras
+
+        from keras_attnvariants import presets
+        from keras_attnvariants.training import TrainingConfig
+        from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
+
+        keras.config.disable_flash_attention()
+        self.began = time.perf_counter()
+        self.system, self.common = system, common
+        self.seeds = common["seeds"][: args.seeds]
+        self.points, self.until = common["points"], args.until or math.inf
+        values = dict(system["config"])
+        self.schedule = keras.saving.deserialize_keras_object(
+            values.pop("learning_rate")
+        )
+        self.peak = self.schedule.peak
+        self.config = TrainingConfig(learning_rate=self.schedule, **values)
+        self.steps = min(args.updates or self.config.steps, self.config.steps)
+        self.loss = LabelSmoothedCrossEntropy(self.config.label_smoothing)
+        starts = []
+        # Many small operations, one by one: faster without the GPU.
+        with jax.default_device(jax.devices("cpu")[0]):
+            for seed in self.seeds:
+                keras.utils.set_random_seed(seed)
+                self.model = presets.get(system["preset"]).build(
+                    common["vocabulary_size"],
+                    dtype=self.config.precision,
+                    **system["sizes"],
+                )
+                weights = flat(self.model.trainable_variables)
+                self.optimizer = self.config.optimizer()
+                self.optimizer.build([keras.Variable(weights)])
+                groups = self.model.non_trainable_variables, self.optimizer.variables
+                values = [[np.array(v.value) for v in group] for group in groups]
+                starts.append((np.array(weights), *values))
+        # Weights, other variables of the model, and variables of the optimizer.
+        self.start = jax.tree.map(lambda *parts: np.stack(parts), *starts)
+        plans = plans_of(arrays, self.config.data["batch_tokens"], self.seeds)
+        self.order, pairs = aligned(plans, self.steps)
+        self.sets = {name: jax.device_put(ids) for name, ids in arrays.items()}
+        self.pairs = jax.device_put(pairs)
+        self.programs = self.compiled()
+
+    def compiled(self) -> dict[Any, Any]:
+        """The programs: an update with each of `SHAPES`, validation and translation."""
+        import jax
+
+        state = jax.device_put(self.start)
+        some = state[0][0], [array[0] for array in state[1]]
+        peaks = np.full(len(self.seeds), RATES[0], np.float32)
+        counts = np.array((self.pairs >= 0).sum(-1).max(-1))
+        lowered = {
+            "validate": jax.jit(jax.vmap(self.validate_one)).lower(*state[:2]),
+            "translate": jax.jit(self.translate_one).lower(
+                *some, self.sources("validation")
+            ),
+        }
+        for kind, lengths in enumerate(SHAPES):
+            rows = int(counts[self.order == kind].max(initial=1))
+
+            def update(state, step, peaks, pairs, tables, rows=rows, lengths=lengths):
+                cut = [table[:, :n] for table, n in zip(tables, lengths, strict=True)]
+                return jax.vmap(self.update_one, in_axes=(0, 0, 0, None))(
+                    state, pairs[step, :, :rows], peaks, cut
+                )
+
+            arguments = state, np.int32(0), peaks, self.pairs, self.tables("train")
+            lowered[kind] = jax.jit(update, donate_argnums=0).lower(*arguments)
+        with ThreadPoolExecutor(len(lowered)) as pool:
+            found = pool.map(lambda program: program.compile(), lowered.values())
+            return dict(zip(lowered, found, strict=True))
+
+    def tables(self, name: str) -> tuple[Any, Any]:
+        """Source and target ids of a set."""
+        return self.sets[f"{name}/source"], self.sets[f"{name}/target"]
+
+    def sources(self, name: str) -> np.ndarray:
+        """Source ids of a set, with as many rows as those of the largest set have."""
+        tests = ("validation", *self.common["tests"])
+        ids = np.array(self.sets[f"{name}/source"])
+        rows = max(len(self.sets[f"{test}/source"]) for test in tests)
+        return np.pad(ids, ((0, rows - len(ids)), (0, 0)))
+
+    def unflat(self, weights: Any) -> list[Any]:
+        """The trainable weights of one run, from all of them in a row."""
+        import jax
+
+        shapes = [variable.shape for variable in self.model.trainable_variables]
+        parts = jax.lax.split(weights, [math.prod(shape) for shape in shapes])
+        return [x.reshape(shape) for x, shape in zip(parts, shapes, strict=True)]
+
+    def update_one(
+        self, state: Any, pairs: Any, peak: Any, tables: Any
+    ) -> tuple[Any, tuple[Any, Any]]:
+        """An update of one run: its new state; its loss, summed, and its tokens."""
+        import jax
+
+        weights, frozen, optimizer = state
+        source, labels = (table[pairs] for table in tables)
+
+        def loss_of(trainable: Any) -> tuple[Any, Any]:
+            logits, after = self.model.stateless_call(
+                trainable, frozen, inputs_of(source, labels), training=True
+            )
+            return self.loss(labels, logits), after
+
+        slopes = jax.value_and_grad(loss_of, has_aux=True)
+        (loss, frozen), gradients = slopes(self.unflat(weights))
+        self.schedule.scale = peak * self.schedule.warmup_steps**0.5
+        [weights], optimizer = self.optimizer.stateless_apply(
+            optimizer, [flat(gradients)], [weights]
+        )
+        tokens = (labels > 0).sum()
+        return (weights, frozen, optimizer), (loss * tokens, tokens)
+
+    def validate_one(self, weights: Any, frozen: Any) -> Any:
+        """The loss of one run on the validation set."""
+        source, labels = self.tables("validation")
+        logits, _ = self.model.stateless_call(
+            self.unflat(weights), frozen, inputs_of(source, labels), training=False
+        )
+        return self.loss(labels, logits)
+
+    def translate_one(self, weights: Any, frozen: Any, source: Any) -> Any:
+        """The best translations of sources with the weights of one run, `[N, T]`."""
+        import keras
+
+        from keras_attnvariants import beam_search
+
+        values = [*self.unflat(weights), *frozen]
+        model = self.model
+        variables = [*model.trainable_variables, *model.non_trainable_variables]
+        with keras.StatelessScope(zip(variables, values, strict=True)):
+            found = beam_search(
+                model,
+                source,
+                beam_size=self.system["beam_size"],
+                length_penalty=self.system["length_penalty"],
+            )
+        return found.ids[:, 0].astype("uint16")
+
+    def updates(
+        self, first: int, last: int, state: Any, peaks: Any
+    ) -> tuple[Any, np.ndarray, np.ndarray]:
+        """Some updates of all runs: the state after them, mean losses, and tokens."""
+        import jax
+
+        peaks = jax.device_put(np.asarray(peaks, np.float32))
+        data = peaks, self.pairs, self.tables("train")
+        logs = []
+        for step in range(first, last):
+            update = self.programs[self.order[step]]
+            state, log = update(state, np.int32(step), *data)
+            logs.append(log)
+        losses, tokens = np.array(logs).transpose(1, 2, 0).sum(-1)
+        return state, losses / tokens, tokens
+
+    def validation(self, weights: Any, frozen: Any) -> np.ndarray:
+        """The loss of each run on the validation set."""
+        return np.array(self.programs["validate"](weights, frozen))
+
+    def translations(self, weights: Any, frozen: Any, name: str) -> np.ndarray:
+        """Ids of translations of a set by each run, uint16 `[seeds, N, T]`."""
+        source, count = self.sources(name), len(self.sets[f"{name}/source"]) - 1
+        runs = range(len(self.seeds))
+        found = [
+            self.programs["translate"](
+                weights[i], [array[i] for array in frozen], source
+            )
+            for i in runs
+        ]
+        return np.array([np.array(ids)[:count] for ids in found])
+
+    def train(self, search: bool) -> dict[str, np.ndarray]:
+        """Trains all runs and translates with them.
+
+        Args:
+            search: whether to try learning rates first.
+        """
+        import jax
+        import jax.numpy as jnp
+
+        peak, count = self.peak, len(self.seeds)
+        found: dict[str, Any] = {"seeds": np.array(self.seeds)}
+        print(f"compiled after {self.elapsed():.0f} s", flush=True)
+        if search:
+            tried = np.resize(RATES, count)
+            state = jax.device_put(self.start)
+            state, *_ = self.updates(0, min(SEARCH_UPDATES, self.steps), state, tried)
+            losses = self.validation(*state[:2])[: len(RATES)]
+            peak = float(tried[np.nanargmin(losses)])
+            found |= {"rates": tried[: len(losses)], "rate_losses": losses}
+            print(f"{losses.round(3)} after {self.elapsed():.0f} s", flush=True)
+
+        state = jax.device_put(self.start)
+        every, periods = self.config.validate_every, []
+        validations = self.steps // every
+        last: deque[Any] = deque(maxlen=self.config.average_last)
+        best, seconds = None, 0.0
+        for period in range(1, validations + 1):
+            began = time.perf_counter()
+            first = (period - 1) * every
+            log = self.updates(first, first + every, state, np.full(count, peak))
+            state, loss, tokens = log
+            # The next update takes the state away.
+            weights, frozen = jax.tree.map(jnp.copy, state[:2])
+            own = self.validation(weights, frozen)
+            seconds += time.perf_counter() - began
+            periods.append((loss, tokens, own, np.full(count, seconds)))
+            last.append(weights)
+            best = better(best, (own, weights))
+            if time.time() > self.until:
+                break
+            point, rest = divmod(period * self.points, validations)
+            if self.points and rest == 0:
+                for name in ("validation", self.common["tests"][0]):
+                    found[f"{name} at {point}"] = self.translations(
+                        weights, frozen, name
+                    )
+        for name, values in zip(PERIODS, zip(*periods, strict=True), strict=True):
+            found[name] = np.array(values)
+        weights = sum(last) / len(last)
+        found["averaged_loss"] = self.validation(weights, frozen)
+        _, weights = better(best, (found["averaged_loss"], weights))
+        found["weights"] = np.array(weights).astype(KEPT)
+        weights = jnp.array(found["weights"].astype("float32"))
+        for name in self.common["tests"]:
+            found[name] = self.translations(weights, frozen, name)
+        found["rate"] = np.array(peak)
+        found["memory_mib"] = np.array(
+            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        )
+        found["cpu_seconds"] = np.array(time.process_time())
+        found["device"] = np.array(jax.devices()[0].device_kind)
+        print(f"{seconds:.1f} s of training, {self.elapsed():.0f} s in all", flush=True)
+        return found
+
+    def elapsed(self) -> float:
+        """Seconds since these runs began, compilation included."""
+        return time.perf_counter() - self.began
+
+
+def inputs_of(source: Any, labels: Any) -> dict[str, Any]:
+    """Inputs of a model, from padded ids of sources and labels."""
+    import jax.numpy as jnp
+
+    from keras_attnvariants.data.tokenizer import BOS_ID
+
+    begin = jnp.where(labels[:, :1] > 0, BOS_ID, 0)
+    shifted = jnp.concatenate([begin, labels[:, :-1]], axis=1)
+    return {"source_ids": source, "target_ids": shifted}
+
+
+def better(first: Any, second: Any) -> Any:
+    """Of two losses `[seeds]` and weights, for each run those of the lower loss."""
+    import jax.numpy as jnp
+
+    if first is None:
+        return second
+    is_lower = second[0] < first[0]
+    return (
+        np.where(is_lower, second[0], first[0]),
+        jnp.where(is_lower[:, None], second[1], first[1]),
+    )
+
+
+def flat(arrays: Any) -> Any:
+    """All numbers of some arrays in a row."""
+    from keras import ops
+
+    return ops.concatenate([ops.reshape(array, -1) for array in arrays])
+
+
+def keep(args: argparse.Namespace) -> None:
+    """Makes runs of what was found, as `kav compare` trains them."""
+    folder = comparison_folder(args)
+    for name in json.loads((Path(args.jobs) / "jobs.json").read_text())["systems"]:
+        path = Path(args.jobs) / f"{name}.npz"
+        if not path.exists():
+            continue
+        with np.load(path) as file:
+            found = dict(file)
+        found["weights"] = np.load(path.with_suffix(".weights.npy"))
+        for place, seed in enumerate(found["seeds"]):
+            keep_run(folder, name, int(seed), place, found)
+            print(f"{name} {seed}", flush=True)
+
+
+def keep_run(
+    folder: Any, name: str, seed: int, place: int, found: dict[str, Any]
+) -> None:
+    """Writes the folder of a run, its record and its translations."""
+    from keras_attnvariants.data import save_model
+    from keras_attnvariants.experiments.comparison import write_json
+    from keras_attnvariants.experiments.comparison_folder import SETTINGS
+    from keras_attnvariants.experiments.comparison_folder import Run
+    from keras_attnvariants.experiments.comparison_folder import RunRecord
+    from keras_attnvariants.experiments.results import RunResult
+    from keras_attnvariants.training.run_settings import describe_run
+    from keras_attnvariants.utils.lines import on_one_line
+    from keras_attnvariants.utils.records import write_record
+
+    run = Run(folder, folder.settings.system(name), seed)
+    model, tokens, config, _ = built_run(run)
+    if not np.isclose(config.learning_rate.peak, found["rate"]):
+        raise ValueError(f"The learning rate of {name!r} must be {found['rate']:g}.")
+    variables = model.trainable_variables
+    ends = np.cumsum([math.prod(variable.shape) for variable in variables])
+    weights = np.split(found["weights"][place].astype("float32"), ends[:-1])
+    for variable, array in zip(variables, weights, strict=True):
+        variable.assign(array.reshape(variable.shape))
+    write_json(run.path.parent / SETTINGS, folder.settings_of(run.system))
+    device = f"{found['device']}, {len(found['seeds'])} runs side by side"
+    settings = describe_run(model, tokens.tokenizer, config)
+    settings |= {"backend": "jax", "machine": {"processor": device}}
+    write_json(run.path / "config.json", settings)
+    events = events_of(
+        config,
+        {k: v[:, place] for k, v in found.items() if k in PERIODS},
+    )
+    final, lowest = (
+        float(found["averaged_loss"][place]),
+        min(event["val_loss"] for event in events if "val_loss" in event),
+    )
+    events.append(
+        {
+            "event": "averaged",
+            "step": config.steps,
+            "seconds": events[-1]["seconds"],
+            "val_loss": final,
+        }
+    )
+    (run.path / "log.jsonl").write_text(
+        "".join(f"{json.dumps(event)}\n" for event in events)
+    )
+    save_model(
+        model, run.path / ("averaged" if final <= lowest else "best"), tokens.tokenizer
+    )
+    seconds = float(found["seconds"][-1, place])
+    result = RunResult(
+        system=name,
+        seed=seed,
+        updates=config.steps,
+        seconds=seconds,
+        cpu_seconds=float(found["cpu_seconds"]) / len(found["seeds"]),
+        tokens_per_second=float(found["tokens"][:, place].sum()) / seconds,
+        memory_mib=float(found["memory_mib"]),
+        validation_loss=min(final, lowest),
+        processor=device,
+    )
+    digests = {}
+    for test in folder.settings.translated:
+        ids = found[test.name.split(" of ")[0]][place]
+        lines = tokens.tokenizer.decode(ids)
+        path = run.translation(test)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("".join(f"{on_one_line(line)}\n" for line in lines))
+        digests[test.name] = run.digest(test)
+    write_record(run.record_path, RunRecord(result, digests))
+
+
+def events_of(config: Any, found: dict[str, np.ndarray]) -> list[dict[str, Any]]:
+    """The log of a run, from the values of its periods."""
+    events, before = [], 0.0
+    for period, loss in enumerate(found["loss"]):
+        step = (period + 1) * config.validate_every
+        seconds, tokens = (float(found[key][period]) for key in ("seconds", "tokens"))
+        line = {"step": step, "seconds": round(seconds, 3), "loss": float(loss)}
+        line["tokens"] = tokens
+        speed = {
+            "learning_rate": float(config.learning_rate(step)),
+            "tokens_per_second": round(tokens / (seconds - before), 1),
+        }
+        events.append({"event": "updates", **line, **speed})
+        loss = float(found["val_loss"][period])
+        events.append({"event": "period", **line, "val_loss": loss})
+        before = seconds
+    return events
+
+
+def comparison_folder(args: argparse.Namespace) -> Any:
+    """The folder of the comparison that the arguments name."""
+    from keras_attnvariants.experiments import read_settings
+    from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+
+    return ComparisonFolder(read_settings(Path(args.comparison)), Path(args.folder))
+
+
+def built_run(run: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """Model, tokens, settings and sizes of a run, as `kav compare` trains it."""
+    from keras_attnvariants import presets
+    from keras_attnvariants.experiments.training_runs import training_settings
+    from keras_attnvariants.training.model_training import built
+    from keras_attnvariants.training.model_training import with_length_ratio
+    from keras_attnvariants.training.run_settings import copy_vocabulary
+
+    folder, system = run.folder, run.system
+    batch_tokens, settings = training_settings(folder, system)
+    copy_vocabulary(folder.path, run.path)
+    data = {"batch_tokens": batch_tokens, "seed": run.seed}
+    given = {"precision": folder.precision, "data": data, **settings}
+    preset = presets.get(system.preset)
+    model, tokens, config = built(
+        preset,
+        folder.corpus,
+        run.path,
+        folder.vocabulary_size(),
+        folder.settings.vocabulary.subwords,
+        system.options,
+        given,
+    )
+    return (
+        model,
+        tokens,
+        config,
+        dict(with_length_ratio(system.options, preset, tokens)),
+    )
+
+
+def main() -> None:
+    """Reads the command line."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    commands = parser.add_subparsers(required=True)
+    for function in (prepare, train, keep):
+        command = commands.add_parser(function.__name__, help=function.__doc__)
+        command.set_defaults(function=function)
+        command.add_argument("--jobs", required=True, help="folder of the arrays")
+        if function is not train:
+            command.add_argument("comparison", help="settings of the comparison")
+            command.add_argument("--folder", required=True, help="its folder")
+            continue
+        command.add_argument("systems", nargs="+", help="names of systems")
+        command.add_argument("--into", help="folder of the results")
+        command.add_argument("--seeds", type=int, help="number of seeds")
+        command.add_argument("--updates", type=int, help="fewer updates than planned")
+        command.add_argument("--search", action="store_true", help="try learning rates")
+        command.add_argument(
+            "--until", type=float, help="seconds since 1970 after which runs end early"
+        )
+    args = parser.parse_args()
+    args.function(args)
+
+
+if __name__ == "__main__":
+    main()
