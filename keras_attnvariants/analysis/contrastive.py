@@ -12,9 +12,9 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import ContrastivePair
-from keras_attnvariants.analysis.streams import chunks
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.decoding import Translator
+from keras_attnvariants.utils.chunks import chunks
 
 CHUNK = 512
 # Of You et al. 2020, Fig. 5; larger distances are one bin.

@@ -143,38 +143,31 @@ def gram_name(order: int) -> str:
     return {1: "token", 2: "phrase"}.get(order, f"{order}-gram")
 
 
-def quadrant_maps(
-    model: Any,
-    tokenizer: Any,
-    source: str,
-    target: str,
-    layers: Sequence[int] | None = None,
-) -> QuadrantMaps:
+def quadrant_maps(model: Any, tokenizer: Any, source: str, target: str) -> QuadrantMaps:
     """The weights of all quadrants on a sentence (Nguyen and Joty 2018, Fig. 4 to 6).
 
     Args:
         model, tokenizer, source, target: see `Reading`; the model has phrase attention.
-        layers: numbers of the layers, from 1; `None` for all. The paper shows 3 and 6.
 
     Returns:
         A row for each query and n-gram; the picture has one scale of colours for all.
 
     Raises:
-        ValueError: the sentence does not fit the model, or no such layer has phrase
+        ValueError: the sentence does not fit the model, or no layer has phrase
             attention.
     """
-    maps = maps_of(Reading(model, tokenizer, source, target), layers)
+    maps = maps_of(Reading(model, tokenizer, source, target))
     if not maps.rows:
         raise ValueError(NO_PHRASES)
     return maps
 
 
-def maps_of(reading: Reading, layers: Sequence[int] | None = None) -> QuadrantMaps:
-    """The weights of all quadrants of some layers, by default of all."""
+def maps_of(reading: Reading) -> QuadrantMaps:
+    """The weights of all quadrants of all layers."""
     rows = [
         cell
         for layer in layer_weights(reading.model, reading.scores)
-        if has_quadrants(layer) and (layers is None or layer.depth in layers)
+        if has_quadrants(layer)
         for cell in cells(layer, reading)
     ]
     return QuadrantMaps.of("heat-maps", rows, 1)

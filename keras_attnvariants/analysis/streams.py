@@ -4,10 +4,8 @@ from collections.abc import Callable
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from itertools import islice
 from typing import Any
 from typing import NamedTuple
-from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +17,7 @@ from keras_attnvariants.decoding.step_model import source_positions
 from keras_attnvariants.decoding.texts import pad_sequences
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
 from keras_attnvariants.evaluation.attention_maps import layer_weights
-
-T = TypeVar("T")
+from keras_attnvariants.utils.chunks import chunks
 
 # A sentence and its translation.
 Pairs = Iterable[tuple[str, str]]
@@ -182,13 +179,6 @@ class Stream:
             weights, place = layer.of_tokens(), layer.place
             found.append(Attended(place, layer.depth, weights, *sides_of[place], layer))
         return found
-
-
-def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in order, so many at a time."""
-    iterator = iter(items)
-    while chunk := list(islice(iterator, size)):
-        yield chunk
 
 
 def encoded(tokenizer: Any, pairs: Pairs) -> Iterator[Example]:

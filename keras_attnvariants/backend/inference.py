@@ -9,6 +9,8 @@ it once: dense layers and embeddings become products of what they multiply with.
 import sys
 import types
 from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import field
 from typing import Any
 
 import keras
@@ -79,6 +81,7 @@ def current_value(variable: Any) -> Any:
     return value.read_value() if hasattr(value, "read_value") else value
 
 
+@dataclass
 class _Copier:
     """Copies objects that refer to each other, each of them once.
 
@@ -86,12 +89,11 @@ class _Copier:
         values, fixed, rows: as for `inference_copy`.
     """
 
-    def __init__(self, values: Values, fixed: bool, rows: Values | None) -> None:
-        self.values = values
-        self.fixed = fixed
-        self.rows = rows
-        # By identity of the original, which is kept so that its identity stays its own.
-        self.copies: dict[int, tuple[Any, Any]] = {}
+    values: Values
+    fixed: bool
+    rows: Values | None
+    # By identity of the original, which is kept so that its identity stays its own.
+    copies: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
     def copy(self, original: Any) -> Any:
         """The copy of an object, or the object itself if it holds no layers."""

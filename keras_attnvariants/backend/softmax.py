@@ -11,9 +11,7 @@ from keras_attnvariants.utils.typing import Tensor
 MASKED_LOGIT = -1e9
 
 
-def masked_softmax(
-    logits: Tensor, mask: Tensor | None = None, axis: int = -1
-) -> Tensor:
+def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
     """Softmax in float32 that gives masked entries a weight of exactly 0.
 
     A row whose entries are all masked has weights of 0, with gradients of 0.
@@ -22,10 +20,9 @@ def masked_softmax(
         logits: float tensor of any shape and dtype.
         mask: bool tensor that broadcasts to `logits`, true for entries that take part;
             `None` for all of them.
-        axis: the axis whose weights sum to 1.
 
     Returns:
-        Weights in float32, of the shape of `logits`.
+        Weights in float32, of the shape of `logits`, whose last axis sums to 1.
 
     Example:
 
@@ -35,20 +32,20 @@ def masked_softmax(
     """
     logits = ops.cast(logits, "float32")
     if mask is None:
-        return softmax(logits, axis)
-    weights = softmax(ops.where(mask, logits, MASKED_LOGIT), axis)
+        return softmax(logits)
+    weights = softmax(ops.where(mask, logits, MASKED_LOGIT))
     return ops.where(mask, weights, 0.0)
 
 
-def softmax(logits: Tensor, axis: int) -> Tensor:
-    """`keras.ops.softmax`, without its warning about an axis with one entry.
+def softmax(logits: Tensor) -> Tensor:
+    """`keras.ops.softmax`, without its warning about a last axis with one entry.
 
     A source of one token is ordinary here. Its weight is 1 and its gradient 0, not
     `None`, which an optimizer would complain about.
     """
-    if logits.shape[axis] == 1:
+    if logits.shape[-1] == 1:
         return logits * 0.0 + 1.0
-    return ops.softmax(logits, axis=axis)
+    return ops.softmax(logits)
 
 
 def has_fused_attention() -> bool:

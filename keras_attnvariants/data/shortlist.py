@@ -8,15 +8,14 @@ vocabulary of a sentence to what such a model proposes, and the most frequent to
 import contextlib
 import os
 from collections.abc import Iterable
-from collections.abc import Iterator
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.chunks import chunks
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_npz
 
@@ -125,15 +124,6 @@ class Shortlist:
             )
 
 
-def chunks(
-    pairs: Iterable[tuple[Sentence, Sentence]],
-) -> Iterator[list[tuple[Sentence, Sentence]]]:
-    """The pairs, `CHUNK` at a time."""
-    iterator = iter(pairs)
-    while chunk := list(islice(iterator, CHUNK)):
-        yield chunk
-
-
 def lexical_model(
     pairs: Iterable[tuple[Sentence, Sentence]], vocabulary_size: int, iterations: int
 ) -> tuple[np.ndarray, np.ndarray]:
@@ -149,7 +139,7 @@ def lexical_model(
         float64 `[N]`.
     """
     parts: list[np.ndarray] = [np.zeros(0, "int64")]
-    for chunk in chunks(pairs):
+    for chunk in chunks(pairs, CHUNK):
         parts.append(np.unique(co_occurrences(chunk, vocabulary_size)[0]))
         if len(parts) > MAX_PARTS:
             parts = [np.unique(np.concatenate(parts))]
@@ -157,7 +147,7 @@ def lexical_model(
     sources, probabilities = keys // vocabulary_size, np.ones(len(keys))
     for _ in range(iterations):
         weights = np.zeros(len(keys))
-        for chunk in chunks(pairs):
+        for chunk in chunks(pairs, CHUNK):
             links, columns = co_occurrences(chunk, vocabulary_size)
             places = np.searchsorted(keys, links)
             shares = probabilities[places]

@@ -45,11 +45,6 @@ def no_tokenizer(subwords: Tokenizer) -> Tokenizer:
     return subwords if subwords.reads == "text" else subwords.target
 
 
-def no_conversion(path: Path) -> Conversion | None:
-    """`None`: a corpus has parallel files, or is a table of them."""
-    return None
-
-
 @dataclass(frozen=True)
 class Task:
     """A task of models from sequence to sequence.
@@ -75,7 +70,7 @@ class Task:
         tokenizer: the tokenizer of both sides, from subwords. What it returned is
             subwords as well.
         conversion: how a corpus at a path is read that has a form of its own; `None`
-            for parallel files.
+            for parallel files, or a table of them.
     """
 
     name: str
@@ -93,7 +88,7 @@ class Task:
     baselines: tuple[str, ...] = ()
     picture: str = "heads"
     tokenizer: Callable[[Any], Any] = no_tokenizer
-    conversion: Callable[[Path], Conversion | None] = no_conversion
+    conversion: Callable[[Path], Conversion | None] = lambda path: None
 
     def sides(self, source: str | None, target: str | None) -> tuple[str, str]:
         """The endings of the files of a corpus: those given, else its own.

@@ -5,7 +5,6 @@ import json
 import os
 import socket
 import sys
-import time
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -14,8 +13,6 @@ from keras_attnvariants.utils.files import open_plain
 from keras_attnvariants.utils.files import read_json
 
 LOCK = "lock.json"
-# Seconds between two looks at a lock that others have.
-PAUSE = 0.1
 
 
 class FolderInUseError(OSError):
@@ -51,13 +48,17 @@ def lock_folder(folder: Path, wait: bool = False) -> Iterator[None]:
                 folder.rmdir()
 
 
-def open_locked(path: Path) -> int:
+def open_locked(path: Path, wait: bool = False) -> int:
     """Opens a file, made if need be, that no other process can open so.
 
     The lock is the operating system's (`flock`): it ends with the process, however
     that ends. On network file systems it depends on the server whether processes on
     other machines are noticed. Where the file system has no locks at all, a line on
     standard error says so.
+
+    Args:
+        path: the file.
+        wait: whether to wait while another process has it.
 
     Returns:
         The descriptor, to be closed.
@@ -72,7 +73,7 @@ def open_locked(path: Path) -> int:
         try:
             import fcntl
 
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
         except BlockingIOError:
             os.close(descriptor)
             raise
@@ -94,13 +95,10 @@ def _acquire(folder: Path, wait: bool) -> int:
     while True:
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            descriptor = open_locked(folder / LOCK)
+            descriptor = open_locked(folder / LOCK, wait)
         except FileNotFoundError:
             continue  # the folder was removed in between
         except BlockingIOError:
-            if wait:
-                time.sleep(PAUSE)
-                continue
             raise FolderInUseError(
                 f"{folder} is in use by {_holder(folder / LOCK)}. Wait until it has "
                 "ended, or choose another folder"

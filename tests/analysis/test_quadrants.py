@@ -144,7 +144,7 @@ def test_models_without_phrases():
     with pytest.raises(ValueError, match="attends to tokens and phrases"):
         analysis.activation_shares(model, Words(), [("a", "x")])
     with pytest.raises(ValueError, match="attends to tokens and phrases"):
-        analysis.quadrant_maps(KnownPhrases(WEIGHTS), Pieces(), "a b", "x", layers=[2])
+        analysis.quadrant_maps(model, Pieces(), "a b", "x")
 
 
 def quadrants(*rows):

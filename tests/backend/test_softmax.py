@@ -107,17 +107,6 @@ def test_mask_broadcasts():
     np.testing.assert_allclose(weights, np.broadcast_to([0.5, 0.5, 0, 0], (2, 3, 4)))
 
 
-def test_axis():
-    logits, mask = logits_of("float32"), ops.convert_to_tensor(MASK.T)
-    sideways = masked_softmax(logits, mask, axis=0)
-    upright = masked_softmax(ops.transpose(logits), ops.transpose(mask))
-    np.testing.assert_allclose(
-        ops.convert_to_numpy(sideways),
-        ops.convert_to_numpy(ops.transpose(upright)),
-        atol=1e-7,
-    )
-
-
 @pytest.mark.parametrize("masked", [False, True])
 def test_single_key_is_ordinary(masked):
     """A source of one token has weights of 1, without a warning."""

@@ -106,7 +106,7 @@ class Feedback(Recurrence):
     ) -> tuple[Tensor, Tensor]:
         """The state and the weights `[B, H, 1, S]` of the next position."""
         total = inputs["energies"] + self.apply(factors, state)
-        weights = softmax(total, axis=-1)
+        weights = softmax(total)
         if "is_open" in inputs:
             weights = weights * inputs["is_open"]
         return (state + weights if self.accumulates else weights), weights

@@ -1,0 +1,15 @@
+"""Items in lists, so many at a time."""
+
+from collections.abc import Iterable
+from collections.abc import Iterator
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
+    """The items in order, so many at a time."""
+    iterator = iter(items)
+    while chunk := list(islice(iterator, size)):
+        yield chunk
