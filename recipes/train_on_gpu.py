@@ -431,7 +431,7 @@ def inputs_of(source: Any, labels: Any) -> dict[str, Any]:
 
 
 def better(first: Any, second: Any) -> Any:
-    """Of two losses `[seeds]` and weights, for each run those of the lower loss."""
+    """The lower of two losses of each run, `[seeds]`, and the weights that have it."""
     import jax.numpy as jnp
 
     if first is None:
