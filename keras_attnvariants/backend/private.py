@@ -1,18 +1,56 @@
 """The private parts of other packages that this one cannot do without.
 
 One function each, named for what it does. `setup.cfg` bounds the versions of these
-packages because of them: a release beyond that may lack what a function uses.
+packages because of them. A release of Keras or TensorFlow beyond that may lack what a
+function uses: then there is one warning, and the work is done in a public way.
 """
 
+import functools
 import io
+import warnings
+from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from typing import ParamSpec
+from typing import TypeVar
 
 import keras
 import numpy as np
 
+P = ParamSpec("P")
+T = TypeVar("T")
 
+
+def otherwise(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorator that names what stands in for a function if private parts are missing.
+
+    Args:
+        other: takes the same arguments and needs no private parts.
+    """
+
+    def decorate(function: Callable[P, T]) -> Callable[P, T]:
+        @functools.wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                return function(*args, **kwargs)
+            except (ImportError, AttributeError, TypeError) as error:
+                warnings.warn(
+                    f"Keras {keras.__version__} and its backend lack what "
+                    f"`{function.__name__}` of keras_attnvariants uses ({error}): a "
+                    "slower public way is taken. `kav doctor` says which releases were "
+                    "tested",
+                    stacklevel=1,
+                )
+            return other(*args, **kwargs)
+
+        return call
+
+    return decorate
+
+
+# What XLA can compile runs outside of it too.
+@otherwise(lambda: True)
 def is_in_xla_context() -> bool:
     """Whether TensorFlow is tracing a graph that XLA will compile.
 
@@ -26,6 +64,7 @@ def is_in_xla_context() -> bool:
     return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
 
 
+@otherwise(lambda model: type(model).__name__ == "Functional")
 def is_functional(model: keras.Model) -> bool:
     """Whether a model is a graph of layers, as `keras.Model(inputs, outputs)` is.
 
@@ -37,6 +76,18 @@ def is_functional(model: keras.Model) -> bool:
     return isinstance(model, Functional)
 
 
+def layers_in_attributes(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
+    """Does what `nested_layers` does, by looking at all attributes."""
+    found = {id(layer): layer}
+    for each in (queue := [layer]):
+        for value in keras.tree.flatten(list(vars(each).values())):
+            if isinstance(value, keras.layers.Layer) and id(value) not in found:
+                found[id(value)] = value
+                queue.append(value)
+    return queue
+
+
+@otherwise(layers_in_attributes)
 def nested_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """The layer itself, and all layers in it at any depth.
 
@@ -98,6 +149,7 @@ def score_of_statistics(metric: Any, sums: np.ndarray) -> float:
     return float(metric._compute_score_from_stats(sums).score)
 
 
+@otherwise(lambda: None)
 def forget_variables_without_values() -> None:
     """Drops variables that were created in a scope without values from Keras' list.
 
@@ -121,10 +173,11 @@ def start_with_zeros(variables: Sequence[keras.Variable]) -> None:
         variable._initializer = keras.initializers.Zeros()
 
 
+@otherwise(lambda optimizer, variable: None)
 def adam_moments(
     optimizer: keras.optimizers.Adam, variable: Any
-) -> tuple[keras.Variable, keras.Variable]:
-    """The first and the second moment that Adam keeps of a variable.
+) -> tuple[keras.Variable, keras.Variable] | None:
+    """The first and the second moment that Adam keeps of a variable, if they are found.
 
     The public `variables` lists them by names that may change. Without this function,
     updates could not be one operation for each variable.

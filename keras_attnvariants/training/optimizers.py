@@ -49,10 +49,10 @@ class Adam(keras.optimizers.Adam):
     def update_step(
         self, gradient: Tensor, variable: keras.Variable, learning_rate: Tensor
     ) -> None:
-        if self.amsgrad or not has_adam(variable):
+        is_plain = not self.amsgrad and has_adam(variable)
+        if not is_plain or (moments := adam_moments(self, variable)) is None:
             super().update_step(gradient, variable, learning_rate)
             return
-        moments = adam_moments(self, variable)
         apply_adam(self, variable, moments, gradient, learning_rate, self._powers)
 
     def finalize_variable_values(self, var_list: Sequence[keras.Variable]) -> None:

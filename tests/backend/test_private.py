@@ -2,6 +2,7 @@
 
 import ast
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -88,6 +89,52 @@ def test_weights_that_are_cast_are_held_in_attributes(layer, expected):
     layer.build((None, 2))
     held = {vars(layer)[name].path for name in weights_to_cast(layer)}
     assert held == {getattr(layer, name).path for name in expected}
+
+
+def test_a_release_without_private_parts_is_warned_of_once(monkeypatch):
+    monkeypatch.delattr(keras.layers.Layer, "_flatten_layers")
+    layer = keras.layers.Dropout(0.1)
+    with pytest.warns(UserWarning, match="`nested_layers` of keras_attn") as told:
+        warnings.simplefilter("default")
+        assert nested_layers(layer) == nested_layers(layer) == [layer]
+    assert len(told) == 1
+
+
+def without(monkeypatch, module, name):
+    """Takes a part of Keras away, as a release that renames it would."""
+    monkeypatch.delattr(f"keras.src.{module}.{name}")
+
+
+LACKING = pytest.mark.filterwarnings("ignore:Keras .* lack what:UserWarning")
+
+
+@LACKING
+def test_layers_at_any_depth_without_private_parts(monkeypatch):
+    attention = kav.DotProductAttention(num_heads=2)
+    model = kav.Transformer(20, 2, 8, 16, attention, attention, attention)
+    expected = {id(layer) for layer in nested_layers(model)}
+    without(monkeypatch, "layers", "Layer._flatten_layers")
+    found = [id(layer) for layer in nested_layers(model)]
+    assert len(found) == len(set(found)) and set(found) == expected
+
+
+@LACKING
+def test_moments_without_private_parts(monkeypatch):
+    model = keras.Sequential([keras.Input((2,)), keras.layers.Dense(3)])
+    optimizer = keras.optimizers.Adam()
+    optimizer.build(model.trainable_variables)
+    monkeypatch.delattr(optimizer, "_momentums")
+    assert adam_moments(optimizer, model.trainable_variables[0]) is None
+
+
+@LACKING
+def test_questions_without_private_parts(monkeypatch):
+    x = keras.Input((2,))
+    model = keras.Model(x, keras.layers.Dense(1)(x))
+    without(monkeypatch, "models", "Functional")
+    assert is_functional(model) and not is_functional(keras.Sequential())
+    without(monkeypatch, "backend.common", "global_state")
+    forget_variables_without_values()
 
 
 def test_forgotten_variables_get_no_values():
