@@ -17,14 +17,14 @@ from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
+from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import count_words
 from keras_attnvariants.evaluation.report import timed
 from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_integer
 
-# The longest references of all bins but the last, in words between white space. The
-# paper does not give them.
+# The paper does not say where its bins end.
 WORDS = (10, 20, 30, 40)
 # Self-attention, by which sentences are sorted.
 PLACES = ("encoder", "decoder")
@@ -58,7 +58,12 @@ class BinScore(NamedTuple):
 
 
 def bleu_by_length(
-    systems: Mapping[str, Translate], pairs: Pairs, samples: int = 1000
+    systems: Mapping[str, Translate],
+    pairs: Pairs,
+    edges: Sequence[int] = WORDS,
+    samples: int = 1000,
+    seed: int = 12345,
+    tokenize: str = "13a",
 ) -> Table:
     """BLEU of systems by the length of the reference (You et al. 2020, Fig. 4).
 
@@ -67,19 +72,26 @@ def bleu_by_length(
             `Translator(model, tokenizer).translate`, by name; the others are compared
             with the first.
         pairs: sources and references, read once.
+        edges: the longest references of all bins but the last, in words between white
+            space. The paper does not give them.
         samples: number of times that the sentences of a bin are drawn again.
+        seed: seed of these draws.
+        tokenize: sacrebleu's tokenizer.
 
     Returns:
         A `BinScore` for each bin that has sentences, and each system.
 
     Raises:
-        ValueError: there is no system or no pair, or a system does not return one
-            string per source.
+        ValueError: there is no system or no pair, the edges do not rise, or a system
+            does not return one string per source.
     """
+    steps = zip(edges, edges[1:], strict=False)
+    if not edges or any(first >= second for first, second in steps):
+        raise ValueError(f"`edges` must rise. Received: {edges}")
     texts = list(pairs)
     lengths = np.array([count_words(reference) for _, reference in texts], "float64")
-    bins = {"words of the reference": (lengths, np.searchsorted(WORDS, lengths))}
-    rows = bin_scores(systems, texts, bins, samples)
+    bins = {"words of the reference": (lengths, np.searchsorted(edges, lengths))}
+    rows = bin_scores(systems, texts, bins, samples, seed, tokenize)
     return Table.of("bleu-by-length", rows, len(texts))
 
 
@@ -90,6 +102,8 @@ def bleu_by_off_diagonality(
     pairs: Pairs,
     bins: int = 5,
     samples: int = 1000,
+    seed: int = 12345,
+    tokenize: str = "13a",
 ) -> Table:
     """BLEU of systems by the off-diagonality of sentences (You et al. 2020, Fig. 6).
 
@@ -99,7 +113,7 @@ def bleu_by_off_diagonality(
 
     Args:
         model, tokenizer: the base model that the sentences are sorted by.
-        systems, pairs, samples: see `bleu_by_length`.
+        systems, pairs, samples, seed, tokenize: see `bleu_by_length`.
         bins: number of bins; the paper does not give it.
 
     Returns:
@@ -123,7 +137,7 @@ def bleu_by_off_diagonality(
     skipped = int(np.isnan(by_place).all(0).sum())
     if skipped == len(texts):
         raise ValueError("This model has no self-attention with weights.")
-    rows = bin_scores(systems, texts, by, samples)
+    rows = bin_scores(systems, texts, by, samples, seed, tokenize)
     sentences = len(texts) - skipped
     return Table.of("bleu-by-off-diagonality", rows, sentences, skipped)
 
@@ -147,11 +161,13 @@ def bin_scores(
     texts: Sequence[tuple[str, str]],
     by: Mapping[str, tuple[np.ndarray, np.ndarray]],
     samples: int,
+    seed: int,
+    tokenize: str,
 ) -> Iterator[BinScore]:
     """A row for each bin that has sentences, and each system.
 
     Args:
-        systems, samples: see `bleu_by_length`.
+        systems, samples, seed, tokenize: see `bleu_by_length`.
         texts: sources and references.
         by: by name of a quantity, its values for the sentences, `[n]`, and the numbers
             of their bins, int `[n]`; -1 for none.
@@ -163,8 +179,9 @@ def bin_scores(
         raise ValueError("`systems` must name at least one system. Received: none")
     if not texts:
         raise ValueError("There is no sentence to translate.")
+    check_tokenizer(tokenize)
     check_integer("samples", samples)
-    metric = BLEU()
+    metric = BLEU(tokenize=tokenize)
     score = partial(score_of_statistics, metric)
     sources, references = map(list, zip(*texts, strict=True))
     counts = [
@@ -177,7 +194,7 @@ def bin_scores(
             inside = values[chosen].min(), values[chosen].max(), chosen.sum()
             own = [found[chosen] for found in counts]
             whole = [score(found.sum(0)) for found in own]
-            drawn = np.transpose([resampled(score, x, samples) for x in own])
+            drawn = np.transpose([resampled(score, x, samples, seed) for x in own])
             limits = percentiles(drawn)
             differences = percentiles(drawn - drawn[:, :1])
             for index, system in enumerate(systems):
