@@ -53,7 +53,7 @@ def test_bleu_of_each_bin_is_that_of_its_sentences():
     assert same.bleu == pytest.approx(100) and same.difference == 0
     assert (same.low, same.high) == (4, 10) and shorter.low >= 41
     numbers = NUMBERS[30:]
-    expected = evaluation.corpus_bleu(worse_when_long(numbers), LONG).value
+    expected = evaluation.corpus_score("bleu", worse_when_long(numbers), LONG).value
     assert shorter.bleu == pytest.approx(expected, abs=1e-9)
     assert shorter.difference == pytest.approx(expected - 100)
     low, high = shorter.difference_low, shorter.difference_high
@@ -101,8 +101,8 @@ def test_bins_of_off_diagonality_are_of_equal_size(monkeypatch):
     assert (near.low, near.high) == (0, pytest.approx(1 / 3))
     assert (far.low, far.high) == pytest.approx((1 / 2, 6 / 8))
     assert near.bleu == pytest.approx(100)
-    expected = evaluation.corpus_bleu(
-        ["six seven four"] * 3, ["six seven four three"] * 3
+    expected = evaluation.corpus_score(
+        "bleu", ["six seven four"] * 3, ["six seven four three"] * 3
     )
     assert far.bleu == pytest.approx(expected.value)
 
