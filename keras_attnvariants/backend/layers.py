@@ -60,12 +60,14 @@ class ReversibleEmbedding(Quantized, keras.layers.ReversibleEmbedding):
     """`keras.layers.ReversibleEmbedding`, which in reverse multiplies a matrix."""
 
     def add_weight(self, *args: Any, **options: Any) -> keras.Variable:
-        """A weight that is never cast as a whole.
+        """A weight, of which the table is never cast as a whole.
 
-        When JAX trains, Keras would cast the table, and sum the gradients of a frequent
-        token in half precision.
+        When JAX trains, Keras would cast it, and sum the gradients of a frequent token
+        in half precision.
         """
-        return super().add_weight(*args, **{**options, "autocast": False})
+        if options.get("name") == "embeddings":
+            options["autocast"] = False
+        return super().add_weight(*args, **options)
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
