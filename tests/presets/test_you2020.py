@@ -125,7 +125,7 @@ def test_one_cross_attention_head_in_more_of_the_last_layers(layers):
     assert "Figure 7" in preset.notes
     assert preset.published == presets.PublishedFigures()
     fewer = {**TINY, "num_layers": layers - 1}
-    with pytest.raises(ValueError, match=f"num_layers={layers - 1}. Received"):
+    with pytest.raises(ValueError, match=f"each of {layers - 1} layers. Received"):
         preset.build(**fewer)
 
 
