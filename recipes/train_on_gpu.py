@@ -10,8 +10,9 @@ TensorFlow need not be installed where they are trained.
 
 The first command writes what the second needs, as arrays; the third makes runs of what
 the second found, which `kav compare` then scores. Batches are those of `kav compare`,
-padded to a few shapes, and in an order of shapes that the seeds share. First, each
-learning rate of `RATES` is tried; that of the lowest validation loss is taken.
+padded to a few shapes, and in an order of shapes that the seeds share. `train --search`
+tries the learning rates of `RATES` first, with the first seed, and takes that of the
+lowest validation loss, which the comparison then has to name.
 """
 
 import argparse
@@ -59,9 +60,9 @@ def prepare(args: argparse.Namespace) -> None:
             "beam_size": search.beam_size,
             "length_penalty": search.length_penalty,
         }
-    sets = {"train": folder.corpus.read_lines("train")}
-    sets |= {"validation": folder.corpus.read_lines("validation")}
-    sets |= {test.name: folder.pairs(test) for test in settings.test_sets}
+    tests = [test for test in settings.translated if test.share is None]
+    sets = {test.name: folder.pairs(test) for test in tests}
+    sets |= {name: folder.corpus.read_lines(name) for name in ("train", "validation")}
     arrays = {}
     for name, (sources, targets) in sets.items():
         ids, labels = map(tokens.tokenizer.encode, (sources, targets))
@@ -73,7 +74,7 @@ def prepare(args: argparse.Namespace) -> None:
     common = {
         "seeds": settings.seeds,
         "points": settings.scores.points,
-        "tests": [test.name for test in settings.test_sets],
+        "tests": [test.name for test in tests],
         "vocabulary_size": folder.vocabulary_size(),
         "systems": systems,
     }
@@ -141,19 +142,15 @@ def padded(rows: list[list[int]], length: int) -> np.ndarray:
 
 def train(args: argparse.Namespace) -> None:
     """Trains systems; writes what they translate, their losses and their weights."""
-    jobs, into = Path(args.jobs), Path(args.into or args.jobs)
-    into.mkdir(parents=True, exist_ok=True)
+    jobs = Path(args.jobs)
     common = json.loads((jobs / "jobs.json").read_text())
     with np.load(jobs / "arrays.npz") as file:
         arrays = dict(file)
     for name in args.systems:
-        if args.until and time.time() > args.until:
-            print(f"{name}: no time is left for it", flush=True)
-            continue
-        runs = SideBySide(common["systems"][name], common, arrays, args)
+        runs = SideBySide(common["systems"][name], common, arrays, args.seeds)
         found = runs.train(args.search)
-        np.save(into / f"{name}.weights.npy", found.pop("weights"))
-        np.savez_compressed(into / f"{name}.npz", **found)
+        np.save(jobs / f"{name}.weights.npy", found.pop("weights"))
+        np.savez_compressed(jobs / f"{name}.npz", **found)
 
 
 class SideBySide:
@@ -166,7 +163,7 @@ class SideBySide:
         system: settings of the system, as `prepare` wrote them.
         common: those of all systems.
         arrays: what else `prepare` wrote.
-        args: options of the command.
+        count: number of the seeds, the first ones; `None` for all.
     """
 
     def __init__(
@@ -174,7 +171,7 @@ class SideBySide:
         system: dict[str, Any],
         common: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        args: argparse.Namespace,
+        count: int | None,
     ) -> None:
         import jax
         import keras
@@ -186,15 +183,13 @@ class SideBySide:
         keras.config.disable_flash_attention()
         self.began = time.perf_counter()
         self.system, self.common = system, common
-        self.seeds = common["seeds"][: args.seeds]
-        self.points, self.until = common["points"], args.until or math.inf
+        self.seeds = common["seeds"][:count]
         values = dict(system["config"])
         self.schedule = keras.saving.deserialize_keras_object(
             values.pop("learning_rate")
         )
         self.peak = self.schedule.peak
         self.config = TrainingConfig(learning_rate=self.schedule, **values)
-        self.steps = min(args.updates or self.config.steps, self.config.steps)
         self.loss = LabelSmoothedCrossEntropy(self.config.label_smoothing)
         starts = []
         # Many small operations, one by one: faster without the GPU.
@@ -215,7 +210,7 @@ class SideBySide:
         # Weights, other variables of the model, and variables of the optimizer.
         self.start = jax.tree.map(lambda *parts: np.stack(parts), *starts)
         plans = plans_of(arrays, self.config.data["batch_tokens"], self.seeds)
-        self.order, pairs = aligned(plans, self.steps)
+        self.order, pairs = aligned(plans, self.config.steps)
         self.sets = {name: jax.device_put(ids) for name, ids in arrays.items()}
         self.pairs = jax.device_put(pairs)
         self.programs = self.compiled()
@@ -319,13 +314,17 @@ class SideBySide:
         return found.ids[:, 0].astype("uint16")
 
     def updates(
-        self, first: int, last: int, state: Any, peaks: Any
+        self, first: int, last: int, state: Any, rates: Any, pairs: Any
     ) -> tuple[Any, np.ndarray, np.ndarray]:
-        """Some updates of all runs: the state after them, mean losses, and tokens."""
-        import jax
+        """Some updates of all runs: the state after them, mean losses, and tokens.
 
-        peaks = jax.device_put(np.asarray(peaks, np.float32))
-        data = peaks, self.pairs, self.tables("train")
+        Args:
+            first, last: the first update, and that after the last.
+            state: of all runs, before them; it is used up.
+            rates: peaks of the learning rates, `[seeds]`.
+            pairs: the pairs of all batches, see `aligned`.
+        """
+        data = np.asarray(rates, np.float32), pairs, self.tables("train")
         logs = []
         for step in range(first, last):
             update = self.programs[self.order[step]]
@@ -350,7 +349,7 @@ class SideBySide:
         ]
         return np.array([np.array(ids)[:count] for ids in found])
 
-    def train(self, search: bool) -> dict[str, np.ndarray]:
+    def train(self, search: bool) -> dict[str, Any]:
         """Trains all runs and translates with them.
 
         Args:
@@ -359,45 +358,26 @@ class SideBySide:
         import jax
         import jax.numpy as jnp
 
-        peak, count = self.peak, len(self.seeds)
-        found: dict[str, Any] = {"seeds": np.array(self.seeds)}
         print(f"compiled after {self.elapsed():.0f} s", flush=True)
-        if search:
-            tried = np.resize(RATES, count)
-            state = jax.device_put(self.start)
-            state, *_ = self.updates(0, min(SEARCH_UPDATES, self.steps), state, tried)
-            losses = self.validation(*state[:2])[: len(RATES)]
-            peak = float(tried[np.nanargmin(losses)])
-            found |= {"rates": tried[: len(losses)], "rate_losses": losses}
-            print(f"{losses.round(3)} after {self.elapsed():.0f} s", flush=True)
-
-        state = jax.device_put(self.start)
+        count, rate = len(self.seeds), self.search() if search else self.peak
+        state, rates = jax.device_put(self.start), np.full(count, rate)
         every, periods = self.config.validate_every, []
-        validations = self.steps // every
         last: deque[Any] = deque(maxlen=self.config.average_last)
-        best, seconds = None, 0.0
-        for period in range(1, validations + 1):
+        found, best, seconds = {}, None, 0.0
+        for first in range(0, self.config.steps, every):
             began = time.perf_counter()
-            first = (period - 1) * every
-            log = self.updates(first, first + every, state, np.full(count, peak))
-            state, loss, tokens = log
-            # The next update takes the state away.
+            after = self.updates(first, first + every, state, rates, self.pairs)
+            state, loss, tokens = after
+            # The next update uses the state up.
             weights, frozen = jax.tree.map(jnp.copy, state[:2])
             own = self.validation(weights, frozen)
             seconds += time.perf_counter() - began
             periods.append((loss, tokens, own, np.full(count, seconds)))
             last.append(weights)
             best = better(best, (own, weights))
-            if time.time() > self.until:
-                break
-            point, rest = divmod(period * self.points, validations)
-            if self.points and rest == 0:
-                for name in ("validation", self.common["tests"][0]):
-                    found[f"{name} at {point}"] = self.translations(
-                        weights, frozen, name
-                    )
-        for name, values in zip(PERIODS, zip(*periods, strict=True), strict=True):
-            found[name] = np.array(values)
+            found |= self.at_point(first + every, weights, frozen)
+        values = map(np.array, zip(*periods, strict=True))
+        found |= dict(zip(PERIODS, values, strict=True))
         weights = sum(last) / len(last)
         found["averaged_loss"] = self.validation(weights, frozen)
         _, weights = better(best, (found["averaged_loss"], weights))
@@ -405,14 +385,39 @@ class SideBySide:
         weights = jnp.array(found["weights"].astype("float32"))
         for name in self.common["tests"]:
             found[name] = self.translations(weights, frozen, name)
-        found["rate"] = np.array(peak)
-        found["memory_mib"] = np.array(
-            resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        )
-        found["cpu_seconds"] = np.array(time.process_time())
-        found["device"] = np.array(jax.devices()[0].device_kind)
         print(f"{seconds:.1f} s of training, {self.elapsed():.0f} s in all", flush=True)
-        return found
+        return found | {
+            "seeds": self.seeds,
+            "rate": rate,
+            "memory_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+            "cpu_seconds": time.process_time(),
+            "device": jax.devices()[0].device_kind,
+        }
+
+    def search(self) -> float:
+        """The learning rate of the lowest loss after some updates with one seed."""
+        import jax
+
+        rates = np.resize(RATES, len(self.seeds))
+        alike = jax.tree.map(lambda x: np.repeat(x[:1], len(x), axis=0), self.start)
+        pairs = np.array(self.pairs)
+        pairs = jax.device_put(np.repeat(pairs[:, :1], pairs.shape[1], axis=1))
+        last = min(SEARCH_UPDATES, self.config.steps)
+        state, *_ = self.updates(0, last, jax.device_put(alike), rates, pairs)
+        losses = self.validation(*state[:2])
+        for rate, loss in sorted(zip(rates.tolist(), losses.tolist(), strict=True)):
+            print(f"learning rate {rate:g}: validation loss {loss:.3f}", flush=True)
+        return float(rates[np.nanargmin(losses)])
+
+    def at_point(self, step: int, weights: Any, frozen: Any) -> dict[str, np.ndarray]:
+        """What the runs translate after some updates, at a point of the budget."""
+        point, rest = divmod(step * self.common["points"], self.config.steps)
+        if rest or not point:
+            return {}
+        return {
+            f"{name} at {point}": self.translations(weights, frozen, name)
+            for name in ("validation", self.common["tests"][0])
+        }
 
     def elapsed(self) -> float:
         """Seconds since these runs began, compilation included."""
@@ -475,14 +480,19 @@ def keep_run(
     from keras_attnvariants.experiments.comparison_folder import Run
     from keras_attnvariants.experiments.comparison_folder import RunRecord
     from keras_attnvariants.experiments.results import RunResult
+    from keras_attnvariants.training.run_models import LOG
+    from keras_attnvariants.training.run_models import better_model
+    from keras_attnvariants.training.run_settings import CONFIG
     from keras_attnvariants.training.run_settings import describe_run
-    from keras_attnvariants.utils.lines import on_one_line
     from keras_attnvariants.utils.records import write_record
 
     run = Run(folder, folder.settings.system(name), seed)
     model, tokens, config, _ = built_run(run)
     if not np.isclose(config.learning_rate.peak, found["rate"]):
-        raise ValueError(f"The learning rate of {name!r} must be {found['rate']:g}.")
+        raise ValueError(
+            f"The comparison gives {name!r} another learning rate than it was trained "
+            f"with: set its `training.learning_rate` to {found['rate']:g}"
+        )
     variables = model.trainable_variables
     ends = np.cumsum([math.prod(variable.shape) for variable in variables])
     weights = np.split(found["weights"][place].astype("float32"), ends[:-1])
@@ -492,69 +502,48 @@ def keep_run(
     device = f"{found['device']}, {len(found['seeds'])} runs side by side"
     settings = describe_run(model, tokens.tokenizer, config)
     settings |= {"backend": "jax", "machine": {"processor": device}}
-    write_json(run.path / "config.json", settings)
-    events = events_of(
-        config,
-        {k: v[:, place] for k, v in found.items() if k in PERIODS},
-    )
-    final, lowest = (
-        float(found["averaged_loss"][place]),
-        min(event["val_loss"] for event in events if "val_loss" in event),
-    )
-    events.append(
-        {
-            "event": "averaged",
-            "step": config.steps,
-            "seconds": events[-1]["seconds"],
-            "val_loss": final,
-        }
-    )
-    (run.path / "log.jsonl").write_text(
-        "".join(f"{json.dumps(event)}\n" for event in events)
-    )
-    save_model(
-        model, run.path / ("averaged" if final <= lowest else "best"), tokens.tokenizer
-    )
-    seconds = float(found["seconds"][-1, place])
+    write_json(run.path / CONFIG, settings)
+    own = {key: found[key][:, place] for key in PERIODS}
+    averaged = float(found["averaged_loss"][place])
+    log = events_of(config, own, averaged)
+    (run.path / LOG).write_text("".join(f"{json.dumps(line)}\n" for line in log))
+    save_model(model, run.path / better_model(run.path / LOG), tokens.tokenizer)
+    seconds = float(own["seconds"][-1])
     result = RunResult(
         system=name,
         seed=seed,
         updates=config.steps,
         seconds=seconds,
         cpu_seconds=float(found["cpu_seconds"]) / len(found["seeds"]),
-        tokens_per_second=float(found["tokens"][:, place].sum()) / seconds,
+        tokens_per_second=float(own["tokens"].sum()) / seconds,
         memory_mib=float(found["memory_mib"]),
-        validation_loss=min(final, lowest),
+        validation_loss=min(averaged, *own["val_loss"].tolist()),
         processor=device,
     )
     digests = {}
     for test in folder.settings.translated:
         ids = found[test.name.split(" of ")[0]][place]
-        lines = tokens.tokenizer.decode(ids)
-        path = run.translation(test)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text("".join(f"{on_one_line(line)}\n" for line in lines))
+        run.write_translations(test, tokens.tokenizer.decode(ids))
         digests[test.name] = run.digest(test)
     write_record(run.record_path, RunRecord(result, digests))
 
 
-def events_of(config: Any, found: dict[str, np.ndarray]) -> list[dict[str, Any]]:
-    """The log of a run, from the values of its periods."""
+def events_of(
+    config: Any, found: dict[str, np.ndarray], averaged: float
+) -> list[dict[str, Any]]:
+    """The log of a run, from the values of its periods and the loss of the average."""
     events, before = [], 0.0
-    for period, loss in enumerate(found["loss"]):
+    for period, values in enumerate(zip(*map(found.get, PERIODS), strict=True)):
+        loss, tokens, val_loss, seconds = map(float, values)
         step = (period + 1) * config.validate_every
-        seconds, tokens = (float(found[key][period]) for key in ("seconds", "tokens"))
-        line = {"step": step, "seconds": round(seconds, 3), "loss": float(loss)}
-        line["tokens"] = tokens
-        speed = {
-            "learning_rate": float(config.learning_rate(step)),
-            "tokens_per_second": round(tokens / (seconds - before), 1),
-        }
-        events.append({"event": "updates", **line, **speed})
-        loss = float(found["val_loss"][period])
-        events.append({"event": "period", **line, "val_loss": loss})
+        line = {"step": step, "seconds": seconds, "loss": loss, "tokens": tokens}
+        rate, speed = float(config.learning_rate(step)), tokens / (seconds - before)
+        speeds = {"learning_rate": rate, "tokens_per_second": speed}
+        events.append({"event": "updates", **line, **speeds})
+        events.append({"event": "period", **line, "val_loss": val_loss})
         before = seconds
-    return events
+    last = {"step": config.steps, "seconds": before, "val_loss": averaged}
+    return [*events, {"event": "averaged", **last}]
 
 
 def comparison_folder(args: argparse.Namespace) -> Any:
@@ -609,13 +598,8 @@ def main() -> None:
             command.add_argument("--folder", required=True, help="its folder")
             continue
         command.add_argument("systems", nargs="+", help="names of systems")
-        command.add_argument("--into", help="folder of the results")
-        command.add_argument("--seeds", type=int, help="number of seeds")
-        command.add_argument("--updates", type=int, help="fewer updates than planned")
+        command.add_argument("--seeds", type=int, help="number of seeds, of the first")
         command.add_argument("--search", action="store_true", help="try learning rates")
-        command.add_argument(
-            "--until", type=float, help="seconds since 1970 after which runs end early"
-        )
     args = parser.parse_args()
     args.function(args)
 

@@ -3,13 +3,13 @@
 import math
 from typing import Any
 
-import keras
 import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.registry import register_attention
+from keras_attnvariants.backend import Embedding
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 
@@ -144,7 +144,7 @@ class RelativeBiasAttention(DotProductAttention):
 
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
-        self.bias_embedding = keras.layers.Embedding(
+        self.bias_embedding = Embedding(
             self.num_buckets,
             self.num_heads,
             embeddings_initializer=self.kernel_initializer.clone(),

@@ -25,6 +25,7 @@ from keras_attnvariants.backend.inference import is_plain_int8 as is_plain_int8
 from keras_attnvariants.backend.inference import shallow_copy as shallow_copy
 from keras_attnvariants.backend.layers import Dense as Dense
 from keras_attnvariants.backend.layers import Dropout as Dropout
+from keras_attnvariants.backend.layers import Embedding as Embedding
 from keras_attnvariants.backend.layers import LayerNormalization as LayerNormalization
 from keras_attnvariants.backend.layers import ReversibleEmbedding as ReversibleEmbedding
 from keras_attnvariants.backend.onednn import is_onednn_exact as is_onednn_exact

@@ -1,6 +1,7 @@
 """Drop-ins for layers of Keras that compute faster, or keep less for their gradients.
 
 * `Dense`, `ReversibleEmbedding`: products of matrices, and fast quantization;
+* `Embedding`: sums of gradients in float32;
 * `Dropout`: drawing a random float per element takes longer than dropping the element.
   On a CPU, Keras' own layer takes about a fifth of a training step of a small
   Transformer;
@@ -56,18 +57,21 @@ class Dense(Quantized, keras.layers.Dense):
         return with_lead_of(inputs, outputs)
 
 
-class ReversibleEmbedding(Quantized, keras.layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding`, which in reverse multiplies a matrix."""
+class Embedding(keras.layers.Embedding):
+    """`keras.layers.Embedding`, whose table is never cast as a whole.
+
+    Keras casts it where JAX trains in mixed precision. The many gradients of a frequent
+    token would be summed in half precision.
+    """
 
     def add_weight(self, *args: Any, **options: Any) -> keras.Variable:
-        """A weight, of which the table is never cast as a whole.
-
-        When JAX trains, Keras would cast it, and sum the gradients of a frequent token
-        in half precision.
-        """
         if options.get("name") == "embeddings":
             options["autocast"] = False
         return super().add_weight(*args, **options)
+
+
+class ReversibleEmbedding(Quantized, keras.layers.ReversibleEmbedding, Embedding):
+    """`keras.layers.ReversibleEmbedding`, which in reverse multiplies a matrix."""
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:

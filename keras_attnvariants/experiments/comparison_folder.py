@@ -31,8 +31,10 @@ from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.importing import import_named
+from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.records import read_record
 
@@ -250,6 +252,13 @@ class Run:
         """The file with its translations of a test set."""
         folder = self.folder.path / "translations" / path_name(test.name)
         return folder / f"{path_name(self.system.name)}-{self.seed}.txt"
+
+    def write_translations(self, test: TestSettings, translations: list[str]) -> None:
+        """Writes its translations of a test set."""
+        path = self.translation(test)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        text = "".join(f"{on_one_line(line)}\n" for line in translations)
+        replace_file(path, text.encode())
 
     def digest(self, test: TestSettings) -> str:
         """A digest of all that decides its translations of a test set."""

@@ -36,8 +36,6 @@ from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.files import replace_file
-from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.records import grouped
 from keras_attnvariants.utils.records import write_record
@@ -106,12 +104,9 @@ def do_run(run: Run, report: Report) -> None:
         translator = run.folder.translator(*model_at(run, share))
         for test in some:
             report(1.0, f"translating {test.name}")
-            path = run.translation(test)
-            with clear_full_disk(path.parent):
+            with clear_full_disk(run.translation(test).parent):
                 translations = translator.translate(run.folder.pairs(test)[0])
-                path.parent.mkdir(parents=True, exist_ok=True)
-                text = "".join(f"{on_one_line(line)}\n" for line in translations)
-                replace_file(path, text.encode())
+                run.write_translations(test, translations)
                 record.translations[test.name] = run.digest(test)
                 write_record(run.record_path, record)
     keep(run)

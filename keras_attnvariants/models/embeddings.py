@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
+from keras_attnvariants.backend import Embedding
 from keras_attnvariants.backend import ReversibleEmbedding
 from keras_attnvariants.backend import reshape
 from keras_attnvariants.backend import sizes
@@ -161,7 +162,7 @@ class TokenEmbeddings(keras.layers.Layer):
             "name": name,
         }
         if not reversible:
-            return keras.layers.Embedding(size, width, **options)
+            return Embedding(size, width, **options)
         # Without its `reverse_dtype`, Keras projects in the dtype of the weights.
         return ReversibleEmbedding(
             size, width, reverse_dtype=self.compute_dtype, **options

@@ -8,6 +8,7 @@ from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import Configured
+from keras_attnvariants.backend import Embedding
 from keras_attnvariants.backend import constant
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Shape
@@ -86,7 +87,7 @@ class ConcatenatedPositions(Configured):
         self.position_dim = check_integer("position_dim", position_dim)
         self.max_position = check_integer("max_position", max_position, minimum=0)
         self.max_length = check_integer("max_length", max_length)
-        self.embedding = keras.layers.Embedding(
+        self.embedding = Embedding(
             max_position + 1, position_dim, dtype=self.dtype_policy, name="embedding"
         )
 

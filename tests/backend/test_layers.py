@@ -7,6 +7,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import Dropout
+from keras_attnvariants.backend import Embedding
 from keras_attnvariants.backend import LayerNormalization
 from keras_attnvariants.backend import ReversibleEmbedding
 
@@ -210,10 +211,11 @@ def test_scale_and_offset_are_not_rounded():
 
 
 @pytest.mark.skipif(backend.name() != "jax", reason="reads a program of JAX")
-def test_a_table_is_not_cast_whose_gradients_would_be_summed_in_half_precision():
+@pytest.mark.parametrize("kind", [Embedding, ReversibleEmbedding])
+def test_a_table_is_not_cast_whose_gradients_would_be_summed_in_half_precision(kind):
     import jax
 
-    layer = ReversibleEmbedding(3, 2, dtype="mixed_bfloat16")
+    layer = kind(3, 2, dtype="mixed_bfloat16")
     layer.build()
     table, ids = ops.convert_to_tensor(layer.embeddings), ops.ones((9,), "int32")
 

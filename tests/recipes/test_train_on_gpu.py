@@ -9,6 +9,7 @@ import pytest
 
 from keras_attnvariants.data import BatchPlan
 from keras_attnvariants.experiments import Comparison
+from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 from tests.recipes.conftest import RECIPES
 from tests.recipes.conftest import module_of
@@ -20,7 +21,8 @@ RECIPE = "train_on_gpu.py"
 def test_its_runs_are_those_of_a_comparison(recipe, tmp_path, corpus_folder):
     pytest.importorskip("jax")
     points = {"examples = 2": "examples = 2\npoints = 2", "runs = 1": "runs = 0"}
-    file = toy_file(tmp_path, corpus_folder, **points)
+    shown = f'[shown]\ndata = "{corpus_folder}"\nsplit = "validation"\n'
+    file = toy_file(tmp_path, corpus_folder, f"{SYSTEMS}{shown}", **points)
     jobs, folder = tmp_path / "jobs", tmp_path / "comparison"
     where = ("--folder", folder, "--jobs", jobs)
     recipe(RECIPE, "prepare", file, *where)
@@ -33,6 +35,11 @@ def test_its_runs_are_those_of_a_comparison(recipe, tmp_path, corpus_folder):
     subprocess.run(command, env=environment, check=True)
     told = recipe(RECIPE, "keep", file, *where)
     assert told.split("\n")[:2] == ["base 1", "base 2"]
+    text = file.read_text("utf-8")
+    file.write_text(text.replace("learning_rate = 1e-2", "learning_rate = 2e-2"))
+    with pytest.raises(ValueError, match=r"`training.learning_rate` to 0.01$"):
+        recipe(RECIPE, "keep", file, *where)
+    file.write_text(text)
     records = tmp_path / "records"
     result = Comparison.from_file(file, folder).run(score_only=True, records=records)
     assert {run.updates for run in result.runs} == {4}
