@@ -320,7 +320,7 @@ class SideBySide:
 
         Args:
             first, last: the first update, and that after the last.
-            state: of all runs, before them; it is used up.
+            state: the state of all runs before them; it is used up.
             rates: peaks of the learning rates, `[seeds]`.
             pairs: the pairs of all batches, see `aligned`.
         """
@@ -410,7 +410,7 @@ class SideBySide:
         return float(rates[np.nanargmin(losses)])
 
     def at_point(self, step: int, weights: Any, frozen: Any) -> dict[str, np.ndarray]:
-        """What the runs translate after some updates, at a point of the budget."""
+        """Translations by all runs after some updates, at a point of the budget."""
         point, rest = divmod(step * self.common["points"], self.config.steps)
         if rest or not point:
             return {}
