@@ -57,7 +57,7 @@ class Dense(Quantized, keras.layers.Dense):
         return with_lead_of(inputs, outputs)
 
 
-class Embedding(keras.layers.Embedding):
+class Embedding(Quantized, keras.layers.Embedding):
     """`keras.layers.Embedding`, whose table is never cast as a whole.
 
     Keras casts it where JAX trains in mixed precision. The many gradients of a frequent
@@ -70,7 +70,7 @@ class Embedding(keras.layers.Embedding):
         return super().add_weight(*args, **options)
 
 
-class ReversibleEmbedding(Quantized, keras.layers.ReversibleEmbedding, Embedding):
+class ReversibleEmbedding(Embedding, keras.layers.ReversibleEmbedding):
     """`keras.layers.ReversibleEmbedding`, which in reverse multiplies a matrix."""
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:

@@ -226,3 +226,11 @@ def test_a_table_is_not_cast_whose_gradients_would_be_summed_in_half_precision(k
     program = str(jax.make_jaxpr(look_up)(table))
     assert "bf16[9,2]" in program
     assert "bf16[3,2]" not in program
+
+
+@pytest.mark.parametrize("kind", [Embedding, ReversibleEmbedding])
+def test_a_table_is_quantized(kind):
+    layer = kind(3, 2)
+    layer.build()
+    layer.quantize("int8")
+    assert {w.dtype for w in layer.weights if w.name == "embeddings"} == {"int8"}
