@@ -2,12 +2,12 @@
 
     python recipes/article.py runs/comparison/results.json article
 
-writes, for each of the five papers that has systems in the comparison,
-`PAPER.tex`, a table for `\\usepackage{booktabs}`, and `PAPER.pdf`, a figure: the
-difference to the baseline at each point of the training (`scores.points`), with its
-interval, or at its end alone. Beside it stands the difference that the paper reports
-from its own setting (in the figure, a triangle), on its development set where it has no
-other. `\\input` and `\\includegraphics` take both as they are.
+writes two files for each of the five papers with systems in the comparison:
+`PAPER.tex`, a table for `\\usepackage{booktabs}`, and `PAPER.pdf`, a figure of the
+difference to the baseline, with its interval, at each point of the training
+(`scores.points`) or only at its end. Both also show the difference that the paper
+reports in its own setting (in the figure, a triangle), on the development set if it has
+no other. Include them with `\\input` and `\\includegraphics`.
 """
 
 import argparse
@@ -28,7 +28,7 @@ PAPERS = {
     "cs287": "Chen, Ling and Rivera (2019)",
     "loem2022": "Loem et al. (2022)",
 }
-# Presets of papers under the names that they have among those of our own.
+# Names of our own presets by those of the papers.
 OWN_NAMES = {
     "baseline": "base",
     "self-attention": "base",
@@ -44,16 +44,16 @@ WIDTH, HEIGHT = 3.4, 2.4  # inches; a column of an article
 
 
 def variant(preset: str) -> str:
-    """The variant in the name of a preset, as our own presets call it."""
+    """The variant of a preset, by the name that our own presets use."""
     name = preset.split("/")[1]
     return OWN_NAMES.get(name, name)
 
 
 def reported(paper: str) -> dict[str, float]:
-    """BLEU minus that of the paper's baseline, by variant, in its first setting.
+    """BLEU differences from the paper's baseline, by variant, in its first setting.
 
-    It is that of the test set, or of the development set where the paper has no other.
-    Variants of which it has neither are `nan`.
+    They are on the test set, or on the development set if the paper has no other.
+    Variants without either are `nan`.
     """
     presets = [p for p in kav.presets.list() if p.name.startswith(f"{paper}/")]
     corpus = next(p.name.split("/")[2] for p in presets if p.published.bleu)
@@ -70,7 +70,7 @@ def reported(paper: str) -> dict[str, float]:
 
 
 def systems_of(result: ComparisonResult, paper: str) -> dict[str, float]:
-    """The systems that a paper has, without the baseline, and what it reports."""
+    """The systems of a paper, without the baseline, and the differences it reports."""
     differences = reported(paper)
     return {
         system.name: differences[variant(system.preset)]
@@ -80,17 +80,17 @@ def systems_of(result: ComparisonResult, paper: str) -> dict[str, float]:
 
 
 def number(value: float | None, form: str = ".2f") -> str:
-    """A number in mathematical mode; a dash for none."""
+    """A number in math mode, or a dash for none."""
     return "--" if value is None or math.isnan(value) else f"${value:{form}}$"
 
 
 def p_value(value: float | None) -> str:
-    """A p-value in mathematical mode."""
+    """A p-value in math mode."""
     return "$< 0.001$" if value is not None and value < 0.001 else number(value, ".3f")
 
 
 def escaped(text: str) -> str:
-    """A text without characters that mean something to LaTeX.
+    """A text with the special characters of LaTeX escaped.
 
     >>> print(escaped("hc_sa & 100 %"))
     hc\\_sa \\& 100 \\%

@@ -1,4 +1,4 @@
-"""Figures for the card of a packed model: quality beside float32, speed, examples."""
+"""Figures for the card of a packed model: quality against float32, speed, examples."""
 
 import subprocess
 import sys
@@ -19,8 +19,8 @@ from keras_attnvariants.utils.machine import shared_machine
 from keras_attnvariants.utils.machine import versions
 from keras_attnvariants.utils.metrics import METRICS
 
-# Runs `kav translate`, and prints its seconds and largest memory. A process takes over
-# the largest memory of the one that starts it, which must be small.
+# Runs `kav translate`, and prints its processor seconds and peak memory. A process
+# inherits the peak memory of its parent, so the parent must be small.
 OBSERVE = """
 import resource, subprocess, sys
 command = [sys.executable, "-m", "keras_attnvariants", "translate", "--model"]
@@ -32,12 +32,12 @@ sys.exit(status)
 
 
 class Translated(NamedTuple):
-    """Translations by a process of `kav translate`, and what it used.
+    """Translations by a process of `kav translate`, and the resources it used.
 
     Attributes:
         texts: the translations.
         seconds: processor time.
-        megabytes: largest memory.
+        megabytes: peak memory.
     """
 
     texts: list[str]
@@ -52,17 +52,17 @@ def measured(
     samples: Sequence[tuple[str, str]],
     tokenizer: Tokenizer,
 ) -> dict[str, Any]:
-    """The fields of a card that are measured; translates in processes of one thread.
+    """The measured fields of a card; translates in processes of one thread.
 
     Args:
         packed: the folder of the packed model.
         plain: the folder of the same model in float32.
         test: sources and references.
         samples: source and reference of each example.
-        tokenizer: the tokenizer of the model, by which tokens are counted.
+        tokenizer: the tokenizer of the model, for counting tokens.
 
     Raises:
-        ChildProcessError: a translation failed; its process has said why.
+        ChildProcessError: a translation failed; its process has printed why.
     """
     sources, references = test
     start = translated(packed, [source for source, _ in samples])
@@ -78,10 +78,10 @@ def measured(
 
 
 def translated(model: Path, texts: Sequence[str]) -> Translated:
-    """Translates texts by `kav translate` in a process of its own, with one thread.
+    """Translates texts with `kav translate` in a separate process with one thread.
 
     Raises:
-        ChildProcessError: it failed; it has said why.
+        ChildProcessError: the process failed, and has printed why.
     """
     with tempfile.TemporaryDirectory() as place, shared_machine(1, threads=1):
         lines, written = Path(place) / "input", Path(place) / "output"
@@ -102,7 +102,7 @@ def translated(model: Path, texts: Sequence[str]) -> Translated:
 def paired_scores(
     packed: Sequence[str], float32: Sequence[str], references: Sequence[str]
 ) -> list[Score]:
-    """The scores of the packed model and of the same in float32, by sacreBLEU."""
+    """sacreBLEU's scores of the packed model and of the same model in float32."""
     test = PairedTest(
         [("float32", float32), ("packed", packed)],
         {name: METRICS[name]() for name in ("bleu", "chrf", "ter")},
@@ -127,12 +127,12 @@ def paired_scores(
 
 
 def speed_of(tokenizer: Tokenizer, start: Translated, found: Translated) -> Speed:
-    """The speed of a model, without what its start and the first sentences took.
+    """The speed of a model, without its start and first sentences.
 
     Args:
         tokenizer: the tokenizer of the model.
-        start: translations of few sentences.
-        found: translations of many.
+        start: translations of a few sentences.
+        found: translations of many sentences.
     """
     seconds = found.seconds - start.seconds
     tokens, first = (
@@ -148,7 +148,7 @@ def speed_of(tokenizer: Tokenizer, start: Translated, found: Translated) -> Spee
 
 
 def example(sample: tuple[str, str], translation: str) -> Example:
-    """An example with its translation and the chrF of that."""
+    """An example with its translation and chrF."""
     source, reference = sample
     score = METRICS["chrf"]().sentence_score(translation, [reference]).score
     return Example(source, translation, reference, round(score, 1))

@@ -2,7 +2,7 @@
 
     python recipes/export_and_serve.py runs/quickstart saved_models/quickstart
 
-TensorFlow Serving loads the same folder; no Python of this package is needed there.
+TensorFlow Serving loads the same folder, and needs no Python code of this package.
 """
 
 import argparse
@@ -27,7 +27,7 @@ def main() -> None:
     path = kav.serving.export(model, tokenizer, options.output, beam_size=4, n_best=2)
     print(f"Exported {path}")
 
-    # From here on only TensorFlow and TensorFlow Text are at work.
+    # From here on, only TensorFlow and TensorFlow Text are used.
     signatures = tf.saved_model.load(str(path)).signatures
     best = signatures["serving_default"](text=tf.constant(TEXTS))
     for text, translation in zip(TEXTS, best["translations"].numpy(), strict=True):
@@ -40,7 +40,7 @@ def main() -> None:
     ):
         print(f"{score:7.2f}  {translation.decode()}")
 
-    # How probable the model finds a translation that you give.
+    # The log probability of a given translation.
     score = signatures["score"](
         source=tf.constant(TEXTS[1:2]), target=best["translations"][1:2]
     )

@@ -14,13 +14,13 @@ class Data:
 
     Attributes:
         name: its name.
-        attribution: whom to name, and where it comes from.
+        attribution: whom to credit, and where the data comes from.
         files: sha256 of each file by its name.
         pairs: number of pairs in each split.
         mean_words: mean number of words of a training source.
-        most_words: words that 99 % of the training sources have at most.
+        most_words: number of words that 99 % of the training sources do not exceed.
         test_sources_in_training: number of test sources that are training sources.
-        test_targets_in_training: the same of targets.
+        test_targets_in_training: the same for targets.
     """
 
     name: str
@@ -38,14 +38,14 @@ class Training:
     """The run that a model comes from.
 
     Attributes:
-        command: words of the command that trains the same.
+        command: words of the command that repeats the training.
         seed: seed of weights, dropout and the order of the batches.
         updates: number of updates.
-        target_tokens: target tokens seen, those of all epochs.
-        seconds: duration with validations.
+        target_tokens: target tokens seen in all epochs.
+        seconds: duration, including validations.
         precision: dtype policy of the training.
         weights: `"averaged"` or `"best"`, whichever validated better.
-        machine: the machine by property; empty if the run did not record it.
+        machine: properties of the machine; empty if the run did not record them.
     """
 
     command: list[str]
@@ -89,8 +89,8 @@ class Speed:
         tokens_per_second: tokens of their translations, likewise.
         start_seconds: seconds of processor time until the examples are translated,
             most of which are for the start of Python and TensorFlow.
-        peak_megabytes: largest memory of the process, with all libraries.
-        machine: the machine and the software by property.
+        peak_megabytes: peak memory of the process, including libraries.
+        machine: properties of the machine and the software.
     """
 
     sentences_per_second: float
@@ -102,7 +102,7 @@ class Speed:
 
 @dataclass(frozen=True)
 class Example:
-    """A sentence of ours, its translation by the model, and one by a person.
+    """One of our sentences, translated by the model and by a person.
 
     Attributes:
         source, translation, reference: the texts.
@@ -123,19 +123,19 @@ class Card:
         name: name of the model, such as `"kav/base/tatoeba-en-de"`.
         source, target: codes of its languages.
         languages: their names by code.
-        license: the terms of the data, which are those of the model.
+        license: the terms of the data, which also hold for the model.
         bleu: BLEU of the packed model on the test set.
         preset: the preset that was trained.
         variant: its variant of attention.
-        after: the published preset whose architecture it has; empty if it is one.
-        paper: the publication of that.
+        after: the published preset with the same architecture; empty if it is one.
+        paper: the publication of the architecture.
         attention: classes of attention in the model.
         sizes: options of the preset.
         parameters: number of parameters.
-        bytes: size of configuration, weights and tokenizer on the disk.
-        search: settings of the search, and sentences that are translated together.
+        bytes: size of configuration, weights and tokenizer on disk.
+        search: search settings, and the number of sentences per batch.
         limits: what the model is not for, a sentence or more each.
-        data, training, scores, speed, examples: see there.
+        data, training, scores, speed, examples: see their classes.
     """
 
     name: str
@@ -165,6 +165,6 @@ def card_of(folder: Path) -> Card:
     """The card in a model folder.
 
     Raises:
-        DamagedFolderError: there is none that can be read.
+        DamagedFolderError: the folder has no readable card.
     """
     return read_record(folder / CARD, Card)

@@ -4,7 +4,7 @@
         --data tatoeba-de-en --source en --target de \\
         --about recipes/tatoeba-de-en.toml
 
-`train_models.py` packs the models of the package so.
+`train_models.py` packs the models of the package this way.
 """
 
 import dataclasses
@@ -56,12 +56,12 @@ TEMPLATE = Path(__file__).with_name("card.md")
 
 @dataclass(frozen=True)
 class About:
-    """Statements about a model that a person has to make, in a TOML file.
+    """Facts about a model that a person must supply, in a TOML file.
 
     Attributes:
-        license: the terms of the data, by the name that Hugging Face has for them with
-            spaces, such as `"CC BY 2.0"`.
-        attribution: whom to name, and where the data comes from.
+        license: the terms of the data, by their Hugging Face name with spaces, such as
+            `"CC BY 2.0"`.
+        attribution: whom to credit, and where the data comes from.
         limits: what the model is not for.
         languages: names of languages by code.
         examples: sentences by code of their language, each with its translation.
@@ -78,7 +78,7 @@ class About:
         """The contents of a file.
 
         Raises:
-            ValueError: it has not what is needed.
+            ValueError: its contents are not valid.
             OSError: it cannot be read.
         """
         from pydantic import TypeAdapter
@@ -153,7 +153,7 @@ def pack(
 
 
 def search_of(translator: "Translator") -> dict[str, float]:
-    """The settings with which `kav translate` searches."""
+    """The search settings of `kav translate`."""
     from keras_attnvariants.models import SearchSettings
 
     settings = SearchSettings.of(translator.model)
@@ -161,7 +161,7 @@ def search_of(translator: "Translator") -> dict[str, float]:
 
 
 def described(preset: "Preset") -> dict[str, Any]:
-    """The fields of a card that a preset decides."""
+    """The fields of a card that come from the preset."""
     from keras_attnvariants.presets import get
     from keras_attnvariants.presets.kav import PUBLISHED
 
@@ -173,7 +173,7 @@ def described(preset: "Preset") -> dict[str, Any]:
         "after": after,
         "paper": (get(after) if after else preset).paper,
         "attention": sorted(preset.attention),
-        # Initializers of attention are no sizes.
+        # Initializers of attention are not sizes.
         "sizes": {key: value for key, value in options if not isinstance(value, dict)},
     }
 
@@ -241,10 +241,10 @@ def examples_of(about: About, corpus: "Corpus") -> list[tuple[str, str]]:
 def training_of(run: Path, corpus: "Corpus") -> tuple["Preset", Training]:
     """The preset of a run, and how it was trained.
 
-    The command is one that would resume the run: its settings are compared.
+    The command has all settings that differ from the preset's: it would resume the run.
 
     Raises:
-        ValueError: the run is not that of a preset, or had another corpus.
+        ValueError: the run is not of a preset, or was trained on another corpus.
     """
     from keras_attnvariants.presets import get
     from keras_attnvariants.training.model_training import built
@@ -358,12 +358,12 @@ def table(header: Any, rows: Any) -> str:
 
 
 def write_with_card(model: Path, card: Card, folder: Path) -> None:
-    """Writes a model folder again, with a card and its page.
+    """Writes a copy of a model folder, with a card and its page.
 
     Args:
         model: the model folder.
         card: its card.
-        folder: the new folder, which appears complete or not at all.
+        folder: the new folder, written completely or not at all.
 
     Raises:
         OSError: it could not be written.

@@ -1,6 +1,6 @@
 """Translate at once; then train, score, export and use a small English-German model.
 
-What `kav translate`, `kav train`, `kav evaluate` and `kav export` do one by one.
+Combines `kav translate`, `kav train`, `kav evaluate` and `kav export`.
 """
 
 import time
@@ -17,34 +17,34 @@ import keras_attnvariants as kav
 from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.utils.importing import import_tensorflow
 
-import_tensorflow()  # without what it greets with
+import_tensorflow()  # without its start-up messages
 
 import keras  # noqa: E402
 
-# A trained model that the package contains, of everyday sentences.
+# A trained model of the package, for everyday sentences.
 READY = "kav/hc-sa/tatoeba-en-de"
 SENTENCE = "I have never seen such a beautiful garden."
 
 CORPUS, SOURCE, TARGET = "bible-de-en", "en", "de"
 # Hard-coded Gaussian self-attention, learned cross-attention (You et al. 2020).
 PRESET = "kav/hc-sa/bible"
-# As wide as the model of the package. With the 256 of the preset, an update takes half
-# as long again and teaches the model no more, in as many as fit into the time.
+# The width of the package's model. With the preset's 256, an update takes half as long
+# again, and the updates that fit into the time give no better model.
 WIDTH = 192
 # The learning rate decays until the time is up, or all updates are done.
 STEPS, PEAK, WARMUP_STEPS = 9000, 2e-3, 300
 VALIDATE_EVERY = 500
-# BLEU on the test set after so many updates, as we measured it.
+# Measured BLEU on the test set, by number of updates.
 MEASURED = {250: 1.0, 1500: 20.0, 3600: 28.0, 9000: 31.0}
-# Seconds of training after which its pace is known, and the part of the time that is
-# left for updates beside validations.
+# Seconds of training after which its pace is known, and the share of the time that
+# updates get beside validations.
 WATCHED, BUSY = 45.0, 0.95
 BEAM_SIZE, BATCH = 4, 32
 CHUNK = 128
-# Both models are scored on one of so many verses.
+# Both models are scored on one in this many verses.
 EVERY = 10
 SHOWN = 5
-# Both models know the words of these.
+# Sentences whose words both models know.
 SIMPLE = (
     "Where is your brother?",
     "I am not afraid.",
@@ -137,7 +137,7 @@ def show_attention(ready: kav.data.LoadedModel, page: Path) -> None:
 
 
 def train(corpus: kav.data.Corpus, run: Path, minutes: float) -> "Forecast":
-    """Trains until the time is up, and says what it cost."""
+    """Trains until the time is up, and prints what it cost."""
     limit = kav.training.TimedDecay(minutes, STEPS, PEAK, WARMUP_STEPS)
     forecast, began = Forecast(limit), time.process_time()
     result = kav.training.train_preset(
@@ -161,14 +161,14 @@ def train(corpus: kav.data.Corpus, run: Path, minutes: float) -> "Forecast":
 
 
 class Forecast(keras.callbacks.Callback):
-    """Says, once the pace of a training is known, how good its model should become.
+    """Predicts the BLEU of a model, once the pace of its training is known.
 
     Args:
-        limit: the limit of its time.
+        limit: the time limit of the training.
 
     Attributes:
-        updates: the number that should fit into the time; `None` if it is not known.
-        done: the number that was done.
+        updates: number of updates that should fit into the time; `None` if unknown.
+        done: number of updates done.
     """
 
     def __init__(self, limit: kav.training.TimeLimit) -> None:
@@ -192,7 +192,7 @@ class Forecast(keras.callbacks.Callback):
         )
 
     def compared(self, score: float) -> str:
-        """The BLEU of the model beside what was foretold."""
+        """The BLEU of the model beside the forecast."""
         updates = self.updates or self.done
         return (
             f"{self.done:,} updates gave {score:.1f} BLEU, where {updates:,.0f} should "
@@ -201,15 +201,15 @@ class Forecast(keras.callbacks.Callback):
 
 
 def expected(updates: float) -> float:
-    """The BLEU that so many updates should give."""
+    """The BLEU expected after a number of updates."""
     return float(
         np.interp(np.log(max(updates, 1)), np.log([*MEASURED]), [*MEASURED.values()])
     )
 
 
 def translate(model: kav.data.LoadedModel, sources: list[str]) -> list[str]:
-    """Translations, with a bar that shows how many there are."""
-    # Every size of a batch is another program: one, without XLA, is compiled soonest.
+    """Translations, with a progress bar."""
+    # Each batch size is another program: one size without XLA compiles fastest.
     translator = kav.Translator(
         *model, beam_size=BEAM_SIZE, batch_sizes=[BATCH], xla=False
     )
@@ -224,7 +224,7 @@ def compare(
     references: list[str],
     found: list[str],
 ) -> None:
-    """Translates with the model of the package what yours has translated.
+    """Compares the translations of your model with those of the package's model.
 
     Args:
         ready: the model of the package.
@@ -250,7 +250,7 @@ def compare(
 
 
 def say(number: int, what: str) -> None:
-    """Prints what comes next."""
+    """Prints the heading of a step."""
     console.print(f"\n[bold]{number}  {what}[/bold]")
 
 

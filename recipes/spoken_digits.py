@@ -4,19 +4,19 @@
     kav train --task speech --data digits --run runs/digits
 
 The speech is synthetic: the program espeak-ng reads the texts in several voices, at
-several speeds, and white noise is added. What a model learns from it says how models
-compare; it says nothing of recordings of people. The voices of the validation and test
-sets are not among those for training; `test.voice` has that of each recording. The
-same arguments give the same corpus with the same release of espeak-ng.
+several speeds, and white noise is added. It serves to compare models, and says nothing
+about recordings of people. The voices of the validation and test sets are not used for
+training; `test.voice` has the voice of each recording. The same arguments give the same
+corpus with the same release of espeak-ng.
 
-Recordings of a person are in the corpus "yesno" (60 recordings of eight words at
-8,000 Hz), which this program splits anew, three quarters for training and validation:
+The corpus "yesno" has recordings of a person (60 of eight words each, at 8,000 Hz).
+This program splits it anew, three quarters for training and validation:
 
     python recipes/spoken_digits.py yesno --yesno ../shared/data/yesno
 
-A decoder learns the texts of 40 recordings by heart before it learns to listen. The
-words of the recordings for training are therefore cut at their pauses, and joined anew
-to recordings of one to ten words, which are for training too.
+A decoder memorises the texts of 40 recordings before it learns to listen. The training
+recordings are therefore also cut into words at their pauses, and the words joined into
+new training recordings of one to ten words.
 """
 
 import argparse
@@ -63,7 +63,7 @@ class Utterance(NamedTuple):
 
 
 def utterance(split: str, draw: random.Random) -> Utterance:
-    """A random text with a voice of a split: half are digits, half are commands."""
+    """A random text with a voice of a split: digits or, half of the time, a command."""
     if draw.random() < 0.5:
         text = " ".join(draw.choices(DIGITS, k=draw.randint(2, 6)))
     else:
@@ -80,7 +80,7 @@ def utterance(split: str, draw: random.Random) -> Utterance:
 
 
 def speak(said: Utterance, path: Path) -> float:
-    """Writes an utterance as a WAV file of 16 bits; returns its seconds."""
+    """Writes an utterance as a 16-bit WAV file; returns its seconds."""
     options = ["-v", said.voice, "-s", said.words_per_minute, "-p", said.pitch]
     words = ["espeak-ng", *map(str, options), "--stdout", said.text]
     spoken = subprocess.run(words, check=True, stdout=subprocess.PIPE).stdout  # noqa: S603
@@ -136,12 +136,12 @@ def words(samples: np.ndarray, rate: int, pause: float = 0.06) -> list[np.ndarra
 def join_words(
     folder: Path, rows: list[tuple[str, str]], count: int, seed: int
 ) -> None:
-    """Writes new recordings for training, joined of words from those of the corpus.
+    """Writes new training recordings, joined from words of those of the corpus.
 
     Args:
-        folder: it has the recordings; its training lists grow.
-        rows: names and texts of the recordings for training.
-        count: how many recordings to write.
+        folder: folder of the recordings.
+        rows: names and texts of the training recordings; the new ones are appended.
+        count: number of recordings to write.
         seed: seed of the random choices.
     """
     said = defaultdict[str, list[np.ndarray]](list)

@@ -2,9 +2,9 @@
 
     python recipes/swap_attention.py
 
-The model decides whether a sequence holds a token twice in a row, a question of
-neighbours. It has first `keras.layers.MultiHeadAttention`, then heads that look at
-fixed distances: the call is the same, so nothing else changes.
+The model decides whether a sequence has a token twice in a row, which depends only on
+neighbours. It is trained with `keras.layers.MultiHeadAttention`, then with heads that
+look at fixed distances: the call is the same, so nothing else changes.
 """
 
 import argparse
@@ -26,7 +26,7 @@ def build_model(attention: keras.layers.Layer) -> keras.Model:
     x = keras.layers.LayerNormalization()(x + attention(x, x))
     x = keras.layers.Dense(WIDTH, activation="relu")(x)
     x = keras.layers.GlobalMaxPooling1D()(x)
-    # float32, so that the loss is precise whatever the layers compute in.
+    # float32, so that the loss is precise in mixed precision too.
     return keras.Model(ids, keras.layers.Dense(1, dtype="float32")(x))
 
 

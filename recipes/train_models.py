@@ -2,10 +2,10 @@
 
     python recipes/train_models.py --data tatoeba-de-en
 
-Seven variants translate from English to German, and the best of them, by the BLEU of
-its card, is trained for German to English as well. One of the seven is exported for
-servers. What is trained, packed or exported already is left as it is; a training that
-was interrupted goes on.
+Seven variants are trained from English to German; the one with the highest BLEU on its
+card is also trained from German to English. One of the seven is exported for servers.
+Models already trained, packed or exported are left as they are; an interrupted training
+continues.
 """
 
 import argparse
@@ -27,7 +27,7 @@ SERVED = Path(__file__).parents[1] / "saved_models" / "en-de"
 
 
 def run(*arguments: object) -> None:
-    """Runs Python with arguments, and ends where it fails."""
+    """Runs Python with arguments, and exits if it fails."""
     command = [sys.executable, *map(str, arguments)]
     if status := subprocess.run(command).returncode:  # noqa: S603
         raise SystemExit(status)
@@ -36,7 +36,7 @@ def run(*arguments: object) -> None:
 def train_and_pack(
     variant: str, source: str, target: str, data: Path, runs: Path, models: Path
 ) -> Path:
-    """The folder of a packed model, which is trained unless it is there."""
+    """The folder of a packed model, which is trained if the folder does not exist."""
     name = f"kav/{variant}/tatoeba-{source}-{target}"
     folder, place = models / name, runs / f"{variant}-{source}-{target}"
     corpus = ("--data", data, "--source", source, "--target", target)

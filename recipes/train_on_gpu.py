@@ -1,18 +1,18 @@
 """Trains the systems of a comparison on one GPU with JAX, all seeds side by side.
 
-A small model leaves most of a GPU idle. Here an update of the models of all seeds is
-one program (`jax.vmap`), each model with its own weights, dropout and batches.
-TensorFlow need not be installed where they are trained.
+A small model leaves most of a GPU idle. Here, one program (`jax.vmap`) updates the
+models of all seeds, each with its own weights, dropout and batches. Training does not
+need TensorFlow.
 
     python recipes/train_on_gpu.py prepare COMPARISON.toml --folder FOLDER --jobs JOBS
     KERAS_BACKEND=jax python recipes/train_on_gpu.py train SYSTEM... --jobs JOBS
     python recipes/train_on_gpu.py keep COMPARISON.toml --folder FOLDER --jobs JOBS
 
-The first command writes what the second needs, as arrays; the third makes runs of what
-the second found, which `kav compare` then scores. Batches are those of `kav compare`,
-padded to a few shapes, and in an order of shapes that the seeds share. `train --search`
-tries the learning rates of `RATES` first, with the first seed, and takes that of the
-lowest validation loss, which the comparison then has to name.
+The first command writes the arrays that the second needs; the third turns the results
+of the second into runs, which `kav compare` then scores. Batches are those of
+`kav compare`, padded to a few shapes, with the same order of shapes for all seeds.
+`train --search` first tries the learning rates of `RATES` with the first seed, and
+trains with the one of the lowest validation loss; set this rate in the comparison.
 """
 
 import argparse
@@ -32,9 +32,9 @@ import numpy as np
 SHAPES = ((16, 18), (26, 30), (58, 72))
 RATES = (4e-3, 8e-3, 16e-3)
 SEARCH_UPDATES = 1500
-# The type of weights that are kept; finished models translate with them.
+# The dtype of saved weights, with which finished models translate.
 KEPT = "float16"
-# What is known of every period, `[periods, seeds]`.
+# Values recorded for every period, `[periods, seeds]`.
 PERIODS = ("loss", "tokens", "val_loss", "seconds")
 
 
@@ -84,7 +84,7 @@ def prepare(args: argparse.Namespace) -> None:
 def plans_of(
     arrays: dict[str, np.ndarray], batch_tokens: int, seeds: list[int]
 ) -> list[Any]:
-    """The plan of the batches of each seed, as `TokenizedCorpus.plan` makes it."""
+    """The batch plan of each seed, as `TokenizedCorpus.plan` makes it."""
     from keras_attnvariants.data import BatchPlan
 
     lengths = [(arrays[f"train/{s}"][:-1] > 0).sum(1) for s in ("source", "target")]
@@ -133,7 +133,7 @@ def kind_of(shape: Any) -> int:
 
 
 def padded(rows: list[list[int]], length: int) -> np.ndarray:
-    """Rows of ids, and an empty one, padded with 0: int32 `[N + 1, length]`."""
+    """Rows of ids and an empty row, padded with 0: int32 `[N + 1, length]`."""
     ids = np.zeros((len(rows) + 1, length), np.int32)
     for row, values in enumerate(rows):
         ids[row, : len(values)] = values
@@ -161,9 +161,9 @@ class SideBySide:
 
     Args:
         system: settings of the system, as `prepare` wrote them.
-        common: those of all systems.
-        arrays: what else `prepare` wrote.
-        count: number of the seeds, the first ones; `None` for all.
+        common: settings of all systems.
+        arrays: arrays that `prepare` wrote.
+        count: number of seeds, from the first; `None` for all.
     """
 
     def __init__(
@@ -192,7 +192,7 @@ class SideBySide:
         self.config = TrainingConfig(learning_rate=self.schedule, **values)
         self.loss = LabelSmoothedCrossEntropy(self.config.label_smoothing)
         starts = []
-        # Many small operations, one by one: faster without the GPU.
+        # Many small operations are faster on the CPU.
         with jax.default_device(jax.devices("cpu")[0]):
             for seed in self.seeds:
                 keras.utils.set_random_seed(seed)
@@ -249,14 +249,14 @@ class SideBySide:
         return self.sets[f"{name}/source"], self.sets[f"{name}/target"]
 
     def sources(self, name: str) -> np.ndarray:
-        """Source ids of a set, with as many rows as those of the largest set have."""
+        """Source ids of a set, padded to the number of rows of the largest set."""
         tests = ("validation", *self.common["tests"])
         ids = np.array(self.sets[f"{name}/source"])
         rows = max(len(self.sets[f"{test}/source"]) for test in tests)
         return np.pad(ids, ((0, rows - len(ids)), (0, 0)))
 
     def unflat(self, weights: Any) -> list[Any]:
-        """The trainable weights of one run, from all of them in a row."""
+        """The trainable weights of one run, from a flat array of them."""
         import jax
 
         shapes = [variable.shape for variable in self.model.trainable_variables]
@@ -266,7 +266,7 @@ class SideBySide:
     def update_one(
         self, state: Any, pairs: Any, peak: Any, tables: Any
     ) -> tuple[Any, tuple[Any, Any]]:
-        """An update of one run: its new state; its loss, summed, and its tokens."""
+        """An update of one run: its new state, its summed loss and its tokens."""
         import jax
 
         weights, frozen, optimizer = state
@@ -319,8 +319,8 @@ class SideBySide:
         """Some updates of all runs: the state after them, mean losses, and tokens.
 
         Args:
-            first, last: the first update, and that after the last.
-            state: the state of all runs before them; it is used up.
+            first, last: the first update, and the one after the last.
+            state: the state of all runs before them; its buffers are donated.
             rates: peaks of the learning rates, `[seeds]`.
             pairs: the pairs of all batches, see `aligned`.
         """
@@ -368,7 +368,7 @@ class SideBySide:
             began = time.perf_counter()
             after = self.updates(first, first + every, state, rates, self.pairs)
             state, loss, tokens = after
-            # The next update uses the state up.
+            # The next update donates the buffers of the state.
             weights, frozen = jax.tree.map(jnp.copy, state[:2])
             own = self.validation(weights, frozen)
             seconds += time.perf_counter() - began
@@ -395,7 +395,7 @@ class SideBySide:
         }
 
     def search(self) -> float:
-        """The learning rate of the lowest loss after some updates with one seed."""
+        """The learning rate with the lowest loss after some updates of one seed."""
         import jax
 
         rates = np.resize(RATES, len(self.seeds))
@@ -436,7 +436,7 @@ def inputs_of(source: Any, labels: Any) -> dict[str, Any]:
 
 
 def better(first: Any, second: Any) -> Any:
-    """The lower of two losses of each run, `[seeds]`, and the weights that have it."""
+    """The lower of two losses of each run, `[seeds]`, and its weights."""
     import jax.numpy as jnp
 
     if first is None:
@@ -449,7 +449,7 @@ def better(first: Any, second: Any) -> Any:
 
 
 def flat(arrays: Any) -> Any:
-    """All numbers of some arrays in a row."""
+    """Arrays, flattened and concatenated."""
     from keras import ops
 
     return ops.concatenate([ops.reshape(array, -1) for array in arrays])

@@ -3,8 +3,7 @@
     python recipes/train_on_two_files.py corpus.en corpus.de my-model
 
 Line i of the second file translates line i of the first. Everything that a
-`kav train` run adds (resuming, averaging, validation by BLEU) is left out here, to be
-read in one go.
+`kav train` run adds (resuming, averaging, validation by BLEU) is left out for brevity.
 """
 
 import argparse
@@ -21,7 +20,7 @@ HELD_OUT = 200  # pairs for validation, from the end of the files
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file; nothing but a newline ends one."""
+    """The lines of a file, split only at newlines."""
     with path.open("rb") as file:
         return list(text_lines(file))
 
@@ -53,7 +52,7 @@ def make_dataset(
         bucket_boundaries=[17, 33],
         bucket_batch_sizes=[batch_size, batch_size // 2 or 1, batch_size // 4 or 1],
     )
-    # Keras wants to know the number of batches, which is the same in every epoch.
+    # Keras needs the number of batches, which is the same in every epoch.
     batches = sum(1 for _ in dataset)
     dataset = dataset.apply(tf.data.experimental.assert_cardinality(batches))
     return dataset.prefetch(tf.data.AUTOTUNE)
@@ -74,7 +73,7 @@ def build_model(vocabulary_size: int) -> kav.Transformer:
 
 
 def main() -> None:
-    """Trains, saves and translates a line."""
+    """Trains and saves a model, and translates a line."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("source", type=Path, help="text file to translate from")
     parser.add_argument("target", type=Path, help="text file to translate into")

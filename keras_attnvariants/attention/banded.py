@@ -1,7 +1,7 @@
 """Operations on neighbouring positions, at a cost linear in length.
 
-The n-gram at position `t` is the one that ends there. It covers the tokens `t - n + 1`
-to `t`, so that a causal mask is the same for every order `n`.
+The n-gram at position `t` covers the tokens `t - n + 1` to `t`. A causal mask is
+therefore the same for every order `n`.
 """
 
 from collections.abc import Iterable
@@ -28,7 +28,7 @@ def convolve_bands(values: Tensor, kernel: np.ndarray, first: int) -> Tensor:
     `result[b, i, h] = sum_tap kernel[tap, h] * values[b, i + first + tap, h]`,
     where positions outside the sequence count as 0. The sequence is cut into blocks,
     and each block is multiplied by the same small banded matrix. Time and memory are
-    therefore linear in length, and the work is done by fast matrix products.
+    therefore linear in length, and the operations are fast matrix products.
 
     Args:
         values: `[B, L, H, D]`.
@@ -92,8 +92,8 @@ def pair_sums(k: Tensor, v: Tensor) -> Tensor:
 def causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """The values up to each position, weighted by `q . k`.
 
-    Within a block of positions, queries are multiplied with keys; all blocks before
-    are one sum of pairs of keys and values.
+    Within a block of positions, queries are multiplied with keys. All previous blocks
+    contribute one sum of products of keys and values.
 
     Args:
         q: `[B, T, H, D]`.
@@ -148,8 +148,8 @@ def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
 def block_band(kernel: np.ndarray, size: Size) -> Tensor:
     """Float32 `[H, size, size + taps - 1]`: row `i` holds the taps from column `i`.
 
-    Computed from the kernel, which graphs hold in place of the band: taps and zeros,
-    repeated, move on by one column in each row that is one shorter than their period.
+    It is computed from the kernel, so graphs do not hold the whole band. The taps,
+    padded with zeros to one more than a row, are repeated: each row shifts them by one.
     """
     taps, heads = kernel.shape
     width = size + taps - 1
@@ -159,7 +159,7 @@ def block_band(kernel: np.ndarray, size: Size) -> Tensor:
 
 
 def dense_band(kernel: np.ndarray, first: int, length: Size) -> Tensor:
-    """The full matrix: float32 `[H, L, L]`, with the weights of `j` for `i`."""
+    """The full matrix: float32 `[H, L, L]`; row `i` holds the weights of all `j`."""
     return section(block_band(kernel, length), -first, length, axis=2)
 
 

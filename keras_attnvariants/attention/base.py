@@ -41,8 +41,8 @@ SHARED = "shared"
 class BaseAttention(Configured):
     """Base class of the attention variants: a drop-in for `MultiHeadAttention`.
 
-    It defines `call` and `step`, applies the query mask, and checks what it is given
-    and what the variant returns.
+    It defines `call` and `step`, applies the query mask, and checks the arguments and
+    the values that the variant returns.
 
     Masking: Keras masks of `query`, `value` and `key` are used, and the query mask is
     passed on. The content of padded keys never changes a real position. A query
@@ -54,8 +54,8 @@ class BaseAttention(Configured):
             have fewer roles than its class.
         has_scores: whether the layer has weights over positions. A variant without
             them refuses `return_attention_scores`.
-        is_linear: whether time and memory grow linearly with length in a call without
-            an `attention_mask` and scores, and neither they nor the state in a step.
+        is_linear: whether time and memory are linear in length in a call without an
+            `attention_mask` and scores, and a step and its state do not grow with it.
         num_heads: number of heads `H`; 1 unless the variant sets it.
     """
 
@@ -151,7 +151,7 @@ class BaseAttention(Configured):
     # One position at a time
 
     def round_as(self, dtype: str) -> None:
-        """Lets the layer be as exact as in a narrower dtype wherever that is faster."""
+        """Allows the precision of a narrower dtype wherever that is faster."""
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:
         """Prepares a source for cross-attention, once per sentence.

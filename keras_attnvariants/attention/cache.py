@@ -26,10 +26,10 @@ HISTORY = "history"
 
 
 def with_common_histories(state: NestedTensors) -> NestedTensors:
-    """The state of a model whose caches of one size have the same history.
+    """The state of a model, with one history for all caches of the same size.
 
-    All layers write at the same positions, and a search reorders all of them alike: the
-    histories of caches of one size are equal. As one tensor, a history is computed and
+    All layers write at the same positions, and a search reorders all of them alike, so
+    caches of the same size have equal histories. A shared tensor is computed and
     reordered once.
     """
     found: dict[tuple[Size, ...], Tensor] = {}
@@ -125,7 +125,7 @@ class KeyValueCache:
         }
 
     def with_own(self, history: Tensor, slot: Size) -> Tensor:
-        """The history in which each hypothesis has its own entry of a slot alone."""
+        """The history in which each hypothesis has only its own entry of a slot."""
         _, beams, count = ops.shape(history)
         entries = ops.arange(count, dtype="int32")
         beam = np.arange(beams, dtype="int32")[:, None]

@@ -1,7 +1,7 @@
 """Inputs of layers: options of Keras, a call with its masks, a decoding step.
 
-The methods of a variant take a `Call` or a `Step`, so that none of them repeats their
-parts. An input that a layer cannot honour is refused with a reason, never ignored.
+The methods of a variant take a `Call` or a `Step` instead of many arguments. An input
+that a layer cannot honour is refused with a reason, never ignored.
 """
 
 from dataclasses import dataclass
@@ -35,14 +35,14 @@ OPTIONS = {
 
 
 def without_keras_options(kind: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Options of a layer without those of Keras that have their default there.
+    """Removes Keras options that a layer lacks, if they have Keras' defaults.
 
     Args:
-        kind: name of the class that does not have them.
-        options: keyword arguments that are left when all of its own are taken.
+        kind: name of the class of the layer.
+        options: keyword arguments that the class does not define.
 
     Raises:
-        ValueError: one of them cannot be honoured.
+        ValueError: an option has another value than Keras' default.
     """
     for name in OPTIONS.keys() & options.keys():
         default, reason = OPTIONS[name]

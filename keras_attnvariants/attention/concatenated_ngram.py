@@ -33,9 +33,9 @@ class ConcatenatedNgram(NgramLayer):
 
     `z = drop(ReLU(concat(v) W_1 + b_1) W_2 + b_2) + sum(v) - x` at every position
     `t`. The vectors `v` are the inputs `t - n + 1` to `t`, and the means of the inputs
-    in `far_windows` consecutive windows before them; unless `causal`, there are the
-    same vectors on the right. The residual connection around the layer adds the input
-    `x`, so the block passes on the sum of all vectors.
+    in `far_windows` consecutive windows before them; unless `causal`, also the
+    corresponding vectors on the right. The residual connection around the layer adds
+    the input `x`, so the block passes on the sum of all vectors.
 
     The paper uses this layer once, with feed-forward layers above: pass
     `[kav.ConcatenatedNgram(…)] + [None] * (num_layers - 1)` to a model. The released
@@ -43,13 +43,13 @@ class ConcatenatedNgram(NgramLayer):
 
     Args:
         hidden_dim: width of the hidden layer.
-        n: reach of the single vectors to each side, in tokens, the position itself
+        n: reach of the unaveraged inputs to each side, in tokens, the position itself
             included.
         causal: whether the layer uses no later positions, as decoders need.
         far_windows: number of windows further away, on each side.
         far_size: length of these windows, in tokens. Positions outside the sequence
             count as zeros.
-        dropout: dropout rate of the first summand. Nothing else is dropped, neither
+        dropout: dropout rate of the first term. There is no other dropout, neither
             here nor in the residual connection around the layer.
         seed: random seed of the dropout.
         use_bias: whether the projections have biases. By default they do, as in the

@@ -29,8 +29,8 @@ class AlibiAttention(DotProductAttention):
 
     Args:
         num_heads: number of heads `H`. The slopes are `2^(-8 h / H)` for
-            `h = 1 … H`. If `H` is not a power of two, they are those of the next lower
-            power and, for the remaining heads, every other one of the next higher
+            `h = 1 … H`. If `H` is not a power of two, the first heads have the slopes
+            of the next lower power, and the others every other slope of the next higher
             power, as in the released code.
         key_dim, value_dim, dropout, use_bias, seed, initializers, regularizers and
             constraints: as in `DotProductAttention`.

@@ -35,10 +35,10 @@ from keras_attnvariants.utils.typing import Tensor
 class DotProductAttention(SoftmaxAttention):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
 
-    `softmax(Q K^T / sqrt(key_dim)) V` per head, with learned projections. A variant
-    that adds to the energies `Q K^T / sqrt(key_dim)` subclasses this layer and
-    overrides `bias`; one that changes them otherwise, or the keys that a query attends
-    to, overrides `energies`.
+    `softmax(Q K^T / sqrt(key_dim)) V` per head, with learned projections. To add a term
+    to the energies `Q K^T / sqrt(key_dim)`, subclass this layer and override `bias`. To
+    change them in another way, or to change the keys that a query attends to, override
+    `energies`.
 
     Args:
         num_heads: number of heads `H`.
@@ -49,9 +49,10 @@ class DotProductAttention(SoftmaxAttention):
         use_bias: whether the four projections have biases. By default they do not,
             as in most of the papers and unlike in Keras.
         seed: random seed of the dropout.
-        flash_attention: whether a kernel of GPUs or TPUs must be used (`True`), or
-            must not (`False`). By default, JAX uses it where there is one for the
-            shapes, unless weights are dropped; other calls are not affected.
+        flash_attention: whether a flash attention kernel of a GPU or TPU must be used
+            (`True`) or must not be used (`False`). By default, JAX uses one if it
+            exists for the shapes and no weights are dropped; other calls are not
+            affected.
         kernel_initializer: initializer of the query, key and value projections.
         output_initializer: initializer of the output projection; `None` to use
             `kernel_initializer`.
@@ -111,7 +112,7 @@ class DotProductAttention(SoftmaxAttention):
         return ops.cast(products, "float32") + bias, mask
 
     def bias(self, query_positions: Tensor, key_positions: Tensor) -> Tensor | None:
-        """A summand of the energies, float32 `[H, T, S]`; by default there is none."""
+        """A term added to the energies, float32 `[H, T, S]`; none by default."""
         return None
 
     # Whole sequences at once
@@ -179,7 +180,7 @@ class DotProductAttention(SoftmaxAttention):
             k, v: `[B, S, H, D]`.
             mask: bool `[1|B, 1|T, S]`, or `None`.
             training: whether dropout is applied.
-            first: position of the first key if that of the first query is 0.
+            first: position of the first key, relative to the first query.
         """
         products = ops.einsum("bthd,bshd->bhts", q, k)
         at, keys_at = positions(ops.shape(q)[1]), positions(ops.shape(k)[1]) + first
@@ -202,7 +203,7 @@ class DotProductAttention(SoftmaxAttention):
     # One position at a time
 
     def round_as(self, dtype: str) -> None:
-        # What a step stores and reads; it adds nothing up in this dtype.
+        # A step stores keys and values in this dtype, but sums nothing in it.
         self.cache = dataclasses.replace(self.cache, dtype=dtype)
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:

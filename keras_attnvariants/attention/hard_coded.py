@@ -105,7 +105,7 @@ class GaussianAttention(MultiHeadBase):
         return zero_masked(self.split(self.value_dense(value)), mask)
 
     def masked_matrix(self, weights: Tensor, masks: Masks, batch: Size) -> Tensor:
-        """The weights `[H, T, S]` of all sentences, `[B, H, T, S]`, masked ones 0."""
+        """The weights `[H, T, S]` for all sentences, `[B, H, T, S]`, 0 if masked."""
         lengths = ops.shape(weights)[1:]
         mask = masks.combined(*lengths)
         if mask is not None:

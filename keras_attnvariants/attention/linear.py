@@ -1,8 +1,8 @@
 """Linear attention (Katharopoulos, Vyas, Pappas and Fleuret 2020).
 
-The weight of a key is a product of features, not the exponential of one. Sums over the
-keys can therefore be taken before the queries are known: they have the same size
-whatever the length, and time and memory are linear in it.
+The weight of a key is a product of features, not the exponential of a product. Sums
+over the keys can therefore be computed before the queries are known. Their size does
+not depend on the length, so time and memory are linear in length.
 """
 
 from keras import ops
@@ -44,8 +44,8 @@ class LinearAttention(QueryKeyValueAttention):
 
     Time and memory are linear in length, unless the scores are requested. In decoding,
     the state holds one matrix for each head, however long the output. Sums are float32
-    in every dtype. The scores of a step of self-attention are the weight of the present
-    position only, `[B, K, H, 1]`: the state does not tell the previous ones apart.
+    in every dtype. A step of self-attention returns the weight of the current position
+    only, `[B, K, H, 1]`, because the state does not keep previous positions apart.
 
     An `attention_mask` is refused because no query is compared with a single key.
 
@@ -122,13 +122,13 @@ def features(x: Tensor) -> Tensor:
 
 
 def with_ones(values: Tensor) -> Tensor:
-    """Float32 values `[..., D + 1]`, the last one 1: its sum is that of the weights."""
+    """Float32 values with a 1 appended, `[..., D + 1]`, which sums the weights."""
     values = ops.cast(values, "float32")
     return ops.concatenate([values, ops.ones_like(values[..., :1])], axis=-1)
 
 
 def means(sums: Tensor) -> Tensor:
-    """Means of values, from their sums and that of their weights, `[..., D + 1]`."""
+    """Means of values, from the sums of values and of weights, `[..., D + 1]`."""
     values, total = ops.split(sums, [sums.shape[-1] - 1], axis=-1)
     return values / or_one(total)
 

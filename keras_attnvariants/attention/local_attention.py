@@ -51,7 +51,7 @@ class LocalAttention(DotProductAttention):
 
     Time and memory are linear in length, except with an `attention_mask` or returned
     scores, which need the full matrix. In decoding, the state holds `n` keys and
-    values, however long the output; the scores of `step` list them by
+    values, however long the output; `step` returns their scores in the order of
     `position % n`.
 
     Raises:

@@ -180,11 +180,11 @@ def merge_heads(x: Tensor) -> Tensor:
 class SideBySide(keras.initializers.Initializer):
     """Initialises the matrices of all heads, `[H, ..., units]`, as one matrix.
 
-    Keras would treat such a kernel as that of a convolution.
+    Keras would treat such a kernel as a convolution kernel.
 
     Args:
         initializer: initializer of the one matrix, `[rows, H * units]`.
-        before: number of rows that precede those of the kernel in the matrix.
+        before: number of rows of the matrix that precede the kernel.
     """
 
     def __init__(self, initializer: Identifier, before: int = 0) -> None:
@@ -239,7 +239,7 @@ class QueryKeyValueAttention(MultiHeadBase):
     def joint_projections(self) -> list[tuple[Dense, ...]]:
         """The groups of layers with the same inputs in a step of self-attention.
 
-        Keras would save a property that returns layers.
+        It is not a property because Keras would save the layers.
         """
         return [(self.query_dense, self.key_dense, self.value_dense)]
 
@@ -260,7 +260,7 @@ class SoftmaxAttention(QueryKeyValueAttention):
     Args:
         dropout: dropout rate of the attention weights.
         seed: random seed of the dropout.
-        flash_attention: as in `DotProductAttention`; others refuse it.
+        flash_attention: as in `DotProductAttention`; other layers refuse it.
         num_heads, key_dim, value_dim and others: as in `QueryKeyValueAttention`.
     """
 
@@ -291,7 +291,7 @@ class SoftmaxAttention(QueryKeyValueAttention):
 
     @classmethod
     def has_fused_form(cls) -> bool:
-        """Whether the equation is that of the fused operation, but for a bias."""
+        """Whether the fused operation has this equation, except for a bias."""
         return False
 
     def drop(self, weights: Tensor, training: bool | None) -> Tensor:

@@ -38,7 +38,7 @@ class NgramLayer(ProjectedAttention):
 
     A layer is built either for encoders, with windows on both sides, or for decoders
     (`causal`): the two have weights of different shapes. In decoding, the state holds
-    the last inputs of the window, whatever the length.
+    the last inputs of the window, however long the output.
 
     Args:
         n: reach of the window to each side, in tokens, the position itself included.
@@ -59,12 +59,12 @@ class NgramLayer(ProjectedAttention):
 
     @property
     def before(self) -> int:
-        """The number of positions in a window before its own."""
+        """The number of positions in a window before the current one."""
         return self.n - 1
 
     @property
     def reach(self) -> tuple[int, int]:
-        """The numbers of positions in a window before and after its own."""
+        """The numbers of positions in a window before and after the current one."""
         return self.before, 0 if self.causal else self.before
 
     def make_layers(self, widths: Widths) -> None:

@@ -21,7 +21,7 @@ ROLES = ("encoder", "decoder", "cross")
 
 @dataclass(frozen=True)
 class Options:
-    """Base class of options of a layer that are objects; their fields are saved."""
+    """Base class of objects that are options of a layer; their fields are saved."""
 
     def get_config(self) -> dict[str, Any]:
         """The constructor's arguments, in a form that can be written as JSON."""
@@ -41,7 +41,7 @@ class Options:
 
         Args:
             given: the options.
-            rule: what they must be, as a sentence for those who give something else.
+            rule: what they must be, as a sentence for the error message.
 
         Raises:
             TypeError: they are something else.
@@ -54,7 +54,7 @@ class Options:
 
 
 class Saved:
-    """Mixin for what Keras saves, if its options are attributes."""
+    """Mixin for classes that Keras saves and whose options are attributes."""
 
     def get_config(self) -> dict[str, Any]:
         """The arguments of the constructor that are attributes of the same names."""

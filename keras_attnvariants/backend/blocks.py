@@ -19,11 +19,11 @@ from keras_attnvariants.utils.typing import Tensor
 def jit_by_rows(
     function: Callable[..., NestedTensors], rows: int = 128
 ) -> Callable[..., Any]:
-    """Compiles a function that treats each row of its inputs by itself.
+    """Compiles a function that treats each row of its inputs separately.
 
     On TensorFlow, XLA compiles one program for blocks of `rows` rows, which runs as
-    often as needed; the last block is filled up with zeros. On GPUs, and where
-    everything is compiled by XLA anyway, that is on JAX too, all rows are one block.
+    often as needed; the last block is padded with zeros. On GPUs, and where XLA
+    compiles everything (as on JAX), all rows are one block.
 
     Args:
         function: takes tensors `[N, ...]` and returns nested tensors `[N, ...]`.
@@ -50,9 +50,9 @@ def jit_by_rows(
 
 
 def runs_by_rows() -> bool:
-    """Whether `jit_by_rows` runs programs for blocks here, on a CPU.
+    """Whether `jit_by_rows` runs programs for blocks here.
 
-    It does where TensorFlow does not compile everything by XLA.
+    It does on a CPU if XLA does not compile the whole TensorFlow graph.
     """
     return not in_xla() and on_cpu()
 
@@ -60,7 +60,7 @@ def runs_by_rows() -> bool:
 def in_blocks(program: Any, inputs: tuple[Tensor, ...], rows: int) -> NestedTensors:
     """The outputs of a compiled function of TensorFlow, computed block by block.
 
-    Outputs are written into place block by block: there is one copy of them.
+    Outputs are written in place, so only one copy of them exists.
     """
     import tensorflow as tf
 
@@ -88,7 +88,7 @@ def in_blocks(program: Any, inputs: tuple[Tensor, ...], rows: int) -> NestedTens
             tf.raw_ops.Empty(shape=shape, dtype=x.dtype), (None, *x.shape)
         )
 
-    # The first block tells the shapes of the outputs.
+    # The first block shows the shapes of the outputs.
     first = program(*(block(x, 0, rows) for x in inputs))
     if isinstance(count, int) and count <= rows:
         return tree.map_structure(lambda x: x[:count], first)

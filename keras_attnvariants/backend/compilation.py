@@ -17,7 +17,7 @@ from keras_attnvariants.utils.machine import about_processor
 from keras_attnvariants.utils.machine import shortest_seconds
 from keras_attnvariants.utils.typing import Tensor
 
-# The attribute of a tensor that holds what was computed from it.
+# The attribute of a tensor that holds values computed from it.
 _KEPT = "_keras_attnvariants_kept"
 
 
@@ -39,9 +39,9 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
     """Compiles a function of tensors; one compilation per set of input shapes.
 
     Args:
-        function: takes and returns (nested) tensors. Other arguments have to be bound
-            beforehand, in a closure for example.
-        xla: on TensorFlow, whether XLA compiles the graph. JAX always does.
+        function: takes and returns (nested) tensors. Other arguments must be bound
+            beforehand, for example in a closure.
+        xla: on TensorFlow, whether XLA compiles the graph. On JAX, it always does.
 
     Returns:
         A callable with the signature of `function`.
@@ -59,7 +59,7 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
     if name() == "tensorflow":
         import tensorflow as tf
 
-        # The package writes loops with `ops.while_loop`: AutoGraph has nothing to do.
+        # The package writes loops with `ops.while_loop` and does not need AutoGraph.
         return tf.function(
             function, jit_compile=xla, reduce_retracing=not xla, autograph=False
         )
@@ -69,15 +69,15 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
 
 
 def keep_programs(folder: str | os.PathLike[str]) -> None:
-    """Lets JAX keep what it compiles, and load it in later processes.
+    """Lets JAX keep compiled programs, and load them in later processes.
 
-    A program that took over a second to compile is kept. Processors of different kinds
-    have different folders. Whoever may write there decides what is run: it must be a
-    folder of the user's own. Nothing changes on TensorFlow, or if JAX has a folder
-    already (`JAX_COMPILATION_CACHE_DIR`).
+    JAX keeps programs that took over a second to compile. Processors of different kinds
+    have different folders. Anyone who can write to the folder can change the programs
+    that are run, so it must belong to the user. Nothing changes on TensorFlow, or if
+    JAX already has a folder (`JAX_COMPILATION_CACHE_DIR`).
 
     Args:
-        folder: it need not exist.
+        folder: a folder, which need not exist.
     """
     if name() != "jax":
         return
@@ -91,7 +91,7 @@ def keep_programs(folder: str | os.PathLike[str]) -> None:
 
 def processor() -> str:
     """A short name for processors that run the same programs."""
-    # x86 processors have flags, those of ARM features.
+    # x86 processors have flags, ARM processors have features.
     flags = about_processor("flags") or about_processor("Features")
     described = f"{platform.machine()} {platform.processor()} {flags}"
     return hashlib.sha256(described.encode()).hexdigest()[:16]
@@ -117,8 +117,8 @@ def on_cpu() -> bool:
 def gains_from_xla(model: Any) -> bool:
     """Whether a search is faster when XLA compiles it.
 
-    It is not on a CPU, if the model computes in half precision or with 8-bit integers:
-    TensorFlow has fast products for these, and XLA has not.
+    It is not on a CPU if the model computes in half precision or with 8-bit integers:
+    TensorFlow has fast products for these, and XLA does not.
 
     Args:
         model: a Keras model or any step model. One without a `compute_dtype` counts as
@@ -135,8 +135,8 @@ def gains_from_xla(model: Any) -> bool:
 def faster_floats() -> str:
     """`"bfloat16"` if its products take less than 0.8 of the time, or `"float32"`.
 
-    Few processors multiply bfloat16 matrices in hardware, so this is measured, which
-    takes less than half a second.
+    Few processors multiply bfloat16 matrices in hardware, so this function measures the
+    time, in less than half a second.
     """
     products = {dtype: product_of(dtype) for dtype in ("bfloat16", "float32")}
     seconds = shortest_seconds(products, clock())
@@ -145,17 +145,17 @@ def faster_floats() -> str:
 
 
 def product_of(dtype: str) -> Callable[[], float]:
-    """A function that multiplies matrices like those of a model, and waits."""
+    """A function that multiplies matrices of a typical size and waits."""
     rows, matrix = ops.ones((256, 512), dtype), ops.ones((512, 2048), dtype)
     # Reading a number waits for the product. NumPy knows no bfloat16.
     return lambda: float(ops.cast(ops.matmul(rows, matrix)[0, 0], "float32"))
 
 
 def clock() -> Callable[[], float]:
-    """The clock by which computations are compared.
+    """The clock with which computations are compared.
 
-    On a CPU it counts the seconds of this process alone: other work on the machine
-    makes no computation look slow.
+    On a CPU it counts the time of this process only, so other work on the machine does
+    not make a computation look slow.
     """
     return time.process_time if on_cpu() else time.perf_counter
 
@@ -167,15 +167,15 @@ class Constant(np.ndarray):
 
 
 def constant(array: np.ndarray) -> np.ndarray:
-    """`array` as one that the graphs of a search share instead of holding copies of it.
+    """Marks an array that the graphs of a search share instead of holding copies.
 
-    In a TensorFlow graph, an array becomes a constant of that graph: any exporter
-    understands it. A SavedModel would hold one copy for each search and for each body
-    of a loop, so the copies of models that searches are traced from have
-    `shared_tensor` of it (`keras_attnvariants.backend.inference_copy`).
+    In a TensorFlow graph, an array becomes a constant of that graph, which any exporter
+    understands. A SavedModel would hold one copy for each search and for each body of a
+    loop. Searches are therefore traced from copies of models that hold its
+    `shared_tensor` instead (`keras_attnvariants.backend.inference_copy`).
 
-    Call it once, in `build` for example, and keep what it returns; it is not a weight,
-    so files of weights do not hold it.
+    Call it once, for example in `build`, and keep the returned array. It is not a
+    weight, so weight files do not include it.
     """
     return array.view(Constant)
 
@@ -183,9 +183,9 @@ def constant(array: np.ndarray) -> np.ndarray:
 def shared_tensor(value: Any) -> Any:
     """A constant as a tensor that all graphs of TensorFlow refer to.
 
-    A tensor made outside of all graphs is captured by them and stored once. Up to 128
-    elements are copied into graphs nevertheless. Anything but a `constant` remains as
-    it is, and so does everything on JAX.
+    Graphs capture a tensor that was made outside of them, and it is stored once.
+    Tensors of up to 128 elements are nevertheless copied into graphs. Anything but a
+    `constant` is returned as it is, and so is everything on JAX.
     """
     if not isinstance(value, Constant) or name() != "tensorflow":
         return value
@@ -201,11 +201,11 @@ def remember(x: Tensor, other: Tensor, values: Any) -> None:
     """Keeps values that were computed from two tensors of a TensorFlow graph.
 
     TensorFlow merges equal operators, but neither equal loops nor equal programs.
-    Nothing is kept of eager tensors, nor on other backends, where XLA finds what is
-    computed twice.
+    Nothing is kept for eager tensors, nor on other backends, where XLA finds
+    computations that occur twice.
 
     Args:
-        x: with which the values are kept, as long as it lives.
+        x: a tensor, which holds the values as long as it exists.
         other: the other tensor.
         values: nested tensors.
     """
@@ -214,12 +214,12 @@ def remember(x: Tensor, other: Tensor, values: Any) -> None:
     import tensorflow as tf
 
     parts = [x, *keras.tree.flatten(values)]
-    # Those of a graph within this one could not be read outside of it.
+    # Tensors of an inner graph could not be read outside of it.
     if all(map(tf.is_symbolic_tensor, parts)) and len({id(p.graph) for p in parts}) < 2:
         setattr(x, _KEPT, (other, values))
 
 
 def remembered(x: Tensor, other: Tensor) -> Any:
-    """The values that were computed from these very tensors, or `None`."""
+    """The values kept for exactly these two tensors, or `None`."""
     first, values = getattr(x, _KEPT, (None, None))
     return values if first is other else None

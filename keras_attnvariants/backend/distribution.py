@@ -1,4 +1,4 @@
-"""Computing on several devices, and in several processes, on the JAX backend."""
+"""Computation on several devices, and in several processes, on the JAX backend."""
 
 import contextlib
 import json
@@ -18,19 +18,18 @@ from keras_attnvariants.utils.typing import Tensor
 
 # Seconds without a sign of life after which JAX ends the processes of a program.
 HEARTBEAT = 20
-# Seconds that a process which ends waits for the others to end as well.
+# Seconds that a process waits at its end for the others to end as well.
 SHUTDOWN = 10
 
 
 def check_one_replica() -> None:
     """Raises where a TensorFlow strategy computes on several devices.
 
-    Keras adds the mean losses of such replicas with equal weights, and averages their
-    gradients. Replicas differ in real tokens, so that is the loss and the update of
-    other batches.
+    Keras adds the mean losses of replicas with equal weights, and averages their
+    gradients. Replicas differ in real tokens, so loss and update would be wrong.
 
     Raises:
-        ValueError: names the way that works.
+        ValueError: there are several replicas; the message names the way that works.
     """
     if name() != "tensorflow":
         return
@@ -49,7 +48,7 @@ def check_one_replica() -> None:
 def join(coordinator: str, process: int, processes: int, wait: float) -> None:
     """Makes this process one of several that run one JAX program.
 
-    JAX ends all of them, by an abort, if one does not come, or has ended.
+    JAX aborts all of them if one does not join or has ended.
 
     Args:
         coordinator: `"host:port"` at which process 0 listens.
@@ -66,7 +65,7 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
     if process == 0:
         _check_port(coordinator)
     config: Any = jax.config
-    # `train` has its own answer to SIGTERM.
+    # `train` handles SIGTERM itself.
     config.update("jax_enable_preemption_service", False)
     try:
         jax.distributed.initialize(
@@ -85,7 +84,7 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
 
 
 def _check_port(coordinator: str) -> None:
-    """Raises `OSError` if a port is taken, for which JAX would crash."""
+    """Raises `OSError` if a port is taken, because JAX would crash."""
     try:
         socket.create_server(("", int(coordinator.rpartition(":")[2]))).close()
     except OSError as error:
@@ -114,14 +113,14 @@ def process_count() -> int:
 
 
 def in_first_process(function: Callable[[], Any]) -> Any:
-    """Calls a function in process 0, and returns its value, a JSON value, in all."""
+    """Calls a function in process 0, and returns its JSON value in all processes."""
     if process_count() == 1:
         return function()
     return gathered(function() if process_number() == 0 else None)[0]
 
 
 def gathered(value: Any) -> list[Any]:
-    """The values, which JSON can hold, that all processes give here, in their order."""
+    """The JSON values that all processes pass to this function, in their order."""
     data = np.frombuffer(json.dumps(value).encode(), np.uint8)
     sizes = _of_all(np.int32(data.size))
     texts = _of_all(np.pad(data, (0, max(sizes) - data.size)))
@@ -132,7 +131,7 @@ def gathered(value: Any) -> list[Any]:
 
 
 def largest(values: Sequence[int]) -> list[int]:
-    """The largest of the integers that all processes give in each place."""
+    """The elementwise maximum of the integers that all processes pass."""
     return [int(value) for value in _of_all(np.array(values, np.int32)).max(axis=0)]
 
 
@@ -144,27 +143,30 @@ def wait_for_all() -> None:
 
 
 def _of_all(array: Any) -> np.ndarray:
-    """The arrays, of one shape, that all processes give here, along a new axis."""
+    """The arrays of one shape that all processes pass, stacked along a new axis."""
     from jax.experimental import multihost_utils
 
     return np.asarray(multihost_utils.process_allgather(array))
 
 
 def is_failure_of_runtime(error: BaseException) -> bool:
-    """Whether processes could not compute together, as when one of them has ended."""
+    """Whether an error means that processes could not compute together.
+
+    For example, one of them may have ended.
+    """
     import jax
 
     return isinstance(error, jax.errors.JaxRuntimeError) or "Gloo" in str(error)
 
 
 def device_names(each: int | None) -> list[str]:
-    """Names of the first devices of every process, as Keras calls them.
+    """Keras' names of the first devices of every process.
 
     Args:
         each: number of devices of each process; `None` for all.
 
     Raises:
-        ValueError: a process has fewer, or the processes have unequally many.
+        ValueError: a process has fewer, or their numbers differ between processes.
     """
     import jax
 
@@ -208,7 +210,7 @@ def from_first_process(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
 def local_value(variable: keras.Variable) -> Tensor:
     """The value of a variable on one device, where many have copies or parts of it.
 
-    What is computed from it needs no other process.
+    Computations with it need no other process.
     """
     value = variable.value
     if name() != "jax" or not hasattr(value, "addressable_data"):
@@ -231,10 +233,10 @@ def local_values(model: keras.Model) -> contextlib.AbstractContextManager[Any]:
 
 
 def weigh_batches(model: keras.Model) -> None:
-    """Weighs the loss of a batch, as `fit` and `evaluate` report it, by what counts.
+    """Weighs the loss of a batch in `fit` and `evaluate` by the rows that count.
 
-    Keras weighs it by the number of rows, and so by those that were added for the sake
-    of several devices. Nothing changes on one device.
+    Keras weighs it by all rows, including padding rows that were added because of
+    several devices. Nothing changes on one device.
 
     Args:
         model: a compiled model.
@@ -263,7 +265,7 @@ def weigh_batches(model: keras.Model) -> None:
 
 
 def in_place(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]:
-    """Values of variables, on the devices on which the variables are."""
+    """Values of variables, on the devices of the variables."""
     distribution = keras.distribution.distribution()
     if distribution is None:
         return list(values)

@@ -1,9 +1,9 @@
 """Copies of models that hold their weights in the form in which decoding uses them.
 
-A decoding step multiplies few rows by many matrices. What a layer does with a matrix at
-each call (casting it, transposing it, scaling its columns, multiplying several of them
-with the same rows one by one) then takes longer than the product. `inference_copy` does
-it once: dense layers and embeddings become products of what they multiply with.
+A decoding step multiplies few rows by many matrices. Preparing a matrix at each call
+(casting it, transposing it, scaling its columns) then takes longer than the product,
+and so does multiplying the same rows by several matrices one by one. `inference_copy`
+prepares all matrices once: dense layers and embeddings become products.
 """
 
 import sys
@@ -28,14 +28,13 @@ from keras_attnvariants.backend.products import Product
 from keras_attnvariants.backend.products import Table
 from keras_attnvariants.backend.products import column_ends
 
-# Returns what a copy holds in the place of a variable or a `backend.constant`: a tensor
-# or an array.
+# Returns the tensor or array that replaces a variable or `backend.constant` in a copy.
 Values = Callable[[Any], Any]
 
 # The activations that change nothing.
 LINEAR = None, keras.activations.linear
 
-# Of no interest in a copy: what Keras keeps of every layer, and what others consist of.
+# Not copied: attributes that Keras has in every layer, and objects of other packages.
 OF_KERAS = frozenset(vars(keras.Model()))
 LIBRARIES = frozenset({"keras", "tensorflow", "jax", "jaxlib", "numpy", "ml_dtypes"})
 
@@ -46,22 +45,22 @@ def inference_copy(
     fixed: bool = False,
     rows: Values | None = None,
 ) -> Any:
-    """A copy of a model, or of a layer, whose layers hold weights as they are used.
+    """A copy of a model or layer that holds its weights in the form for decoding.
 
-    It computes what the model does without training. It is no Keras layer that could be
-    built, trained or saved: it exists to be called.
+    It computes the same as the model in inference. It can only be called: it is not a
+    Keras layer that can be built, trained or saved.
 
     Args:
-        model: built; the copy has its methods.
-        values: gives what the copy holds in the place of a variable or constant; by
-            default the value that it has now, within a graph that of the current scope,
-            and of constants a tensor that all graphs share. Arrays
-            become constants of a graph. Where it returns floats for a matrix of 8-bit
-            integers, they are multiplied in its place.
-        fixed: whether no weight will ever change; 8-bit integers are then multiplied
-            by oneDNN, which keeps what it prepared, in graphs for any processor.
-        rows: gives the matrix in whose rows an embedding that also projects back looks
-            up ids, in its compute dtype; by default the same as `values`.
+        model: a built model or layer; the copy has its methods.
+        values: returns the tensor or array that replaces a variable or constant. By
+            default, this is the current value of a variable (within a graph, its value
+            in the current scope), and for a constant a tensor that all graphs share.
+            Arrays become constants of a graph. If floats are returned for a matrix of
+            8-bit integers, they are multiplied instead.
+        fixed: whether weights never change; oneDNN then multiplies 8-bit integers and
+            keeps its prepared matrices, in graphs for any processor.
+        rows: returns the matrix in which a reversible embedding looks up ids, in its
+            compute dtype; by default the same as `values`.
     """
     return _Copier(values or current_value, fixed, rows).copy(model)
 
@@ -69,15 +68,15 @@ def inference_copy(
 def shallow_copy(original: Any, **attributes: Any) -> Any:
     """An object with the attributes of another, some of which have other values."""
     copy = object.__new__(type(original))
-    # Past Keras, which would track what is set.
+    # Bypasses Keras, which would track the attributes.
     copy.__dict__.update(vars(original) | attributes)
     return copy
 
 
 def current_value(variable: Any) -> Any:
-    """The value of a variable or constant as a tensor; a tensor remains as it is."""
+    """The value of a variable or constant as a tensor; tensors are returned as is."""
     value = getattr(variable, "value", shared_tensor(variable))
-    # TensorFlow would read a variable again wherever it is used.
+    # Otherwise TensorFlow would read the variable at each use.
     return value.read_value() if hasattr(value, "read_value") else value
 
 
@@ -92,7 +91,7 @@ class _Copier:
     values: Values
     fixed: bool
     rows: Values | None
-    # By identity of the original, which is kept so that its identity stays its own.
+    # Copies by the id of the original, which is kept so that its id is not reused.
     copies: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
     def copy(self, original: Any) -> Any:
@@ -103,7 +102,7 @@ class _Copier:
         return self.copies[id(original)][1]
 
     def new(self, original: Any) -> Any:
-        """A copy of an object that was not met before."""
+        """A new copy of an object."""
         if isinstance(original, types.MethodType):
             return types.MethodType(original.__func__, self.copy(original.__self__))
         if isinstance(original, (dict, types.MappingProxyType)):
@@ -168,7 +167,7 @@ class _Copier:
         return Table(rows, product, scale)
 
     def cast(self, variable: Any, dtype: str) -> Any:
-        """The value of a variable in a dtype; `None` for none."""
+        """The value of a variable in a dtype; `None` for `None`."""
         return None if variable is None else cast(self.values(variable), dtype)
 
     def multiplies_integers(self, layer: Any) -> bool:
@@ -184,8 +183,8 @@ class _Copier:
 def join_projections(layer: Any) -> None:
     """Joins the products in a copy of a layer that always have the same inputs.
 
-    A layer lists groups of them by `joint_projections()`, once it is built. Few rows
-    take about as long for three matrices as for one.
+    `joint_projections()` of a built layer returns groups of them. For few rows, three
+    joined matrices take about as long as one.
     """
     has_groups = hasattr(layer, "joint_projections") and layer.built
     for group in layer.joint_projections() if has_groups else ():
@@ -209,7 +208,7 @@ def is_plain_int8(layer: keras.layers.Layer) -> bool:
 
 
 def may_hold_layers(value: Any) -> bool:
-    """Whether a value is a layer, or an object of ours or of a user's."""
+    """Whether a value is a layer, or an object of this package or of a user."""
     if isinstance(value, keras.layers.Layer):
         return True
     is_code = isinstance(value, (type, types.ModuleType, types.FunctionType))
@@ -224,14 +223,14 @@ def is_float(value: Any) -> bool:
 
 
 def cast(value: Any, dtype: str) -> Any:
-    """A tensor in a dtype; an array, or nothing, is what it should be already."""
+    """A tensor in a dtype; arrays and `None` are returned as they are."""
     if value is None or keras.backend.standardize_dtype(value.dtype) == dtype:
         return value
     return ops.cast(value, dtype)
 
 
 def transposed(matrix: Any) -> Any:
-    """`[V, D]` as `[D, V]`, in the order in which a product reads it."""
+    """`[V, D]` as `[D, V]`, in the memory order that a product reads."""
     if isinstance(matrix, np.ndarray):
         return np.ascontiguousarray(matrix.T)
     return ops.transpose(matrix)

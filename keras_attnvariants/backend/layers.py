@@ -1,4 +1,4 @@
-"""Drop-ins for layers of Keras that compute faster, or keep less for their gradients.
+"""Drop-ins for Keras layers that are faster, or need less memory for gradients.
 
 * `Dense`, `ReversibleEmbedding`: products of matrices, and fast quantization;
 * `Embedding`: sums of gradients in float32;
@@ -21,24 +21,24 @@ from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.utils.typing import Tensor
 
-# An element is dropped if its random 16-bit integer is below `rate` times this.
+# An element is dropped if its random 16-bit integer is below `rate` times this number.
 LEVELS = 2**16
 
 
 class Quantized(keras.layers.Layer):
-    """Layers that are quantized in a fraction of the time that Keras takes."""
+    """Mixin of layers whose quantization takes a fraction of Keras' time."""
 
     def quantize(
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
-        """As in Keras, whose check of the type would refuse a subclass."""
-        with cheap_collections():  # Keras collects after each kernel.
+        """As in Keras, without its type check, which would refuse a subclass."""
+        with cheap_collections():  # Keras collects garbage after each kernel.
             super().quantize(mode, type_check=False, config=config)
 
 
 @contextlib.contextmanager
 def cheap_collections() -> Iterator[None]:
-    """Context in which garbage is searched for among new objects alone."""
+    """Context in which garbage collections examine new objects only."""
     gc.freeze()
     try:
         yield
@@ -47,7 +47,7 @@ def cheap_collections() -> Iterator[None]:
 
 
 class Dense(Quantized, keras.layers.Dense):
-    """`keras.layers.Dense`, whose inputs `[..., I]` become a matrix `[N, I]` first.
+    """`keras.layers.Dense` that first reshapes inputs `[..., I]` to a matrix `[N, I]`.
 
     TensorFlow can then add biases and apply activations within the product.
     """
@@ -58,10 +58,10 @@ class Dense(Quantized, keras.layers.Dense):
 
 
 class Embedding(Quantized, keras.layers.Embedding):
-    """`keras.layers.Embedding`, whose table is never cast as a whole.
+    """`keras.layers.Embedding` that never casts its whole table.
 
-    Keras casts it where JAX trains in mixed precision. The many gradients of a frequent
-    token would be summed in half precision.
+    Keras does so in mixed-precision training on JAX. The many gradients of a frequent
+    token would then be summed in half precision.
     """
 
     def add_weight(self, *args: Any, **options: Any) -> keras.Variable:
@@ -71,7 +71,7 @@ class Embedding(Quantized, keras.layers.Embedding):
 
 
 class ReversibleEmbedding(Embedding, keras.layers.ReversibleEmbedding):
-    """`keras.layers.ReversibleEmbedding`, which in reverse multiplies a matrix."""
+    """`keras.layers.ReversibleEmbedding` that projects back with a matrix product."""
 
     def call(self, inputs: Tensor, reverse: bool = False) -> Tensor:
         if not reverse:
@@ -90,8 +90,8 @@ class Dropout(keras.layers.Dropout):
 
     Args:
         rate: probability of dropping an element, from 0 to 1.
-        noise_shape: as in Keras, which then draws the elements.
-        seed: seed of the random elements; `None` for a random one.
+        noise_shape: as in Keras, whose implementation then draws the elements.
+        seed: seed of the random elements; `None` for a random seed.
         **kwargs: as in `keras.layers.Layer`.
 
     Raises:
@@ -114,7 +114,7 @@ class Dropout(keras.layers.Dropout):
         if dropped == LEVELS:
             return ops.zeros_like(inputs)
         bits = random_bits(inputs, self.seed_generator.next())
-        # Of this, the gradient keeps the bools alone: a byte per element.
+        # The gradient keeps only the bools of this, one byte per element.
         kept = inputs * (LEVELS / (LEVELS - dropped))
         return ops.where(bits >= dropped, kept, ops.zeros((), inputs.dtype))
 
@@ -123,8 +123,8 @@ def random_bits(x: Tensor, seed: Tensor) -> Tensor:
     """Uniform random unsigned 16-bit integers.
 
     Args:
-        x: tensor whose shape they have.
-        seed: `[2]`, two integers, as of `keras.random.SeedGenerator`.
+        x: a tensor of the shape of the result.
+        seed: `[2]`, two integers, as from `keras.random.SeedGenerator`.
     """
     if backend_name() == "jax":
         import jax
@@ -132,7 +132,7 @@ def random_bits(x: Tensor, seed: Tensor) -> Tensor:
         return jax.random.bits(seed, x.shape, "uint16")
     import tensorflow as tf
 
-    # One 32-bit word serves two elements.
+    # One 32-bit word provides two elements.
     size = tf.size(x)
     words = tf.random.stateless_uniform([(size + 1) // 2], seed, None, None, "int32")
     halves = tf.reshape(tf.bitcast(words, "uint16"), [-1])
@@ -147,7 +147,7 @@ class LayerNormalization(keras.layers.LayerNormalization):
 
     Args:
         epsilon: added to the variance.
-        **kwargs: those of `keras.layers.Layer`.
+        **kwargs: as in `keras.layers.Layer`.
 
     Example:
 

@@ -1,4 +1,4 @@
-"""Division of a model that is too large for one device among several."""
+"""Division of a model that is too large for one device among several devices."""
 
 from typing import Any
 
@@ -8,9 +8,9 @@ import numpy as np
 # Axes of a mesh of devices: rows of a batch, and parts of a model.
 ROWS, PARTS = "batch", "model"
 
-# The matrices that are divided, by their paths. Each device computes some of the hidden
-# units, heads and logits: the first product divides its outputs, the second its inputs
-# (Shoeybi et al. 2019, "Megatron-LM"). Everything else is small, and copied.
+# Paths of the matrices that are divided. Each device computes some of the hidden units,
+# heads and logits: the first product divides its outputs, the second its inputs
+# (Shoeybi et al. 2019, "Megatron-LM"). Everything else is small, and is copied.
 DIVIDED = {
     r".*/embeddings/(source|target)/embeddings": (PARTS, None),
     r".*/embeddings/output/kernel": (None, PARTS),
@@ -24,7 +24,7 @@ DIVIDED = {
 class DividedModel(keras.distribution.ModelParallel):
     """Divides rows of batches among groups of devices, and the model in each group.
 
-    A matrix whose axis cannot be divided evenly is divided along the other one, or
+    A matrix whose axis cannot be divided evenly is divided along its other axis, or
     copied.
 
     Args:
@@ -39,7 +39,7 @@ class DividedModel(keras.distribution.ModelParallel):
         layouts = keras.distribution.LayoutMap(mesh)
         for path, axes in DIVIDED.items():
             layouts[path] = axes
-        # Every process cuts its rows out of the batch itself.
+        # Every process selects its rows of the batch itself.
         super().__init__(
             layout_map=layouts, batch_dim_name=ROWS, auto_shard_dataset=False
         )
@@ -54,7 +54,7 @@ class DividedModel(keras.distribution.ModelParallel):
         return keras.distribution.TensorLayout(copied, self.device_mesh)
 
     def _divides(self, axes: tuple[str | None, ...], shape: tuple[int, ...]) -> bool:
-        """Whether the sizes of all axes that are divided are multiples of the parts."""
+        """Whether all divided axes are multiples of the number of parts."""
         return len(axes) == len(shape) and not any(
             size % self._parts for axis, size in zip(axes, shape, strict=True) if axis
         )

@@ -1,9 +1,9 @@
-"""The product of 8-bit integers that oneDNN brings to TensorFlow on CPUs.
+"""The product of 8-bit integers that oneDNN provides to TensorFlow on CPUs.
 
 Its operator is not among `tf.raw_ops`, so it enters a graph as part of a `GraphDef`.
 
-On x86 processors with VNNI the product is exact. On others, oneDNN adds products in
-pairs in 16 bits, which is too few for the largest of them, and gives no sign of it.
+On x86 processors with VNNI the product is exact. On others, oneDNN adds pairs of
+products in 16 bits, which overflow silently for the largest products.
 """
 
 import functools
@@ -16,10 +16,10 @@ from keras_attnvariants.utils.typing import Tensor
 
 OPERATOR = "_QuantizedMatMul"
 
-# The integers of both matrices are from minus this to this.
+# The largest absolute value of the integers of both matrices.
 _LARGEST = 127
 
-# Of a sum of products that is looked at, as many as fill a register.
+# Number of products in a tested sum: as many as fill a register.
 _TERMS = 64
 
 
@@ -33,7 +33,7 @@ def onednn_product(
 ) -> Tensor:
     """Product of matrices of 8-bit integers, see `is_onednn_exact`; in graphs only.
 
-    In float32: bfloat16 with several scales would be two hundred times as slow.
+    The result is float32: bfloat16 with several scales is two hundred times as slow.
 
     Args:
         integers: int8 `[N, I]`, from -127 to 127.
@@ -41,15 +41,15 @@ def onednn_product(
         largest: float32 scalar, the float that 127 stands for in `integers`.
         kernel_largest: float32 `[O]`, the float that 127 stands for in each column.
         transposed: whether the kernel is transposed.
-        constant: whether the kernel will never change. The operator then arranges it
-            for the processor at its first call, and keeps that.
+        constant: whether the kernel never changes. The operator then arranges it for
+            the processor at its first call, and keeps the result.
 
     Returns:
         Float32 `[N, O]`.
     """
     import tensorflow as tf
 
-    # Of the ends of a range, the operator takes the larger absolute value.
+    # The operator uses the larger absolute value of the two ends of a range.
     ends = tf.identity(largest), tf.identity(kernel_largest)
     inputs = [
         tf.bitcast(integers, "qint8"),
@@ -77,7 +77,7 @@ def product_attributes(transposed: bool, constant: bool) -> dict[str, dict[str, 
         "Tout": {"type": real},
         "transpose_a": {"b": False},
         "transpose_b": {"b": transposed},
-        # Of the kernel and the bias, whether they are kept from the first call.
+        # Whether the kernel and the bias are kept from the first call.
         "is_weight_const": {"b": constant},
         "is_bias_const": {"b": constant},
         "fused_ops": {"list": {"s": [b"BiasAdd", b"Dequantize"]}},
@@ -88,7 +88,7 @@ def product_attributes(transposed: bool, constant: bool) -> dict[str, dict[str, 
 
 @functools.cache
 def is_onednn_exact() -> bool:
-    """Whether `onednn_product` is there, and exact on this processor."""
+    """Whether `onednn_product` is available, and exact on this processor."""
     import tensorflow as tf
 
     integers = range(-_LARGEST, _LARGEST + 1)
@@ -103,8 +103,8 @@ def sums_exactly(integers: Sequence[int] = (-_LARGEST, _LARGEST)) -> Tensor:
     """Whether `onednn_product` is exact where this graph runs; a bool tensor.
 
     Args:
-        integers: each is multiplied with each, in sums of equal products: these are
-            the largest that neighbours can have.
+        integers: each is multiplied by each, in sums of equal products, which are the
+            largest possible sums of pairs.
     """
     import tensorflow as tf
 

@@ -13,11 +13,11 @@ from tf2onnx.graph_builder import GraphBuilder
 
 INTEGERS = onnx.TensorProto.INT32, onnx.TensorProto.INT64
 
-# Of operators that all runtimes have, browsers included.
+# A version of the operators that all runtimes support, browsers included.
 OPSET = 17
 
-# Those that make files smaller: runtimes do the rest. The one of tf2onnx that joins
-# reshapes is wrong: zeros in a shape stand for sizes of the input.
+# The optimizers that make files smaller; runtimes do the rest. tf2onnx's optimizer that
+# joins reshapes is wrong: zeros in a shape stand for sizes of the input.
 OPTIMIZERS = {
     "fold_constants": optimizer.ConstFoldOptimizer,
     "loop_optimizer": optimizer.LoopOptimizer,
@@ -65,7 +65,7 @@ def onnx_graph(
     Raises:
         ValueError: ONNX has no form of an operator.
     """
-    # It logs what it optimizes, and what it cannot convert.
+    # tf2onnx logs its optimizations, and operators that it cannot convert.
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)
     given, found = (
         [x.name for x in tensors if x.dtype != tf.resource]
@@ -76,7 +76,7 @@ def onnx_graph(
         tf.import_graph_def(frozen, name="")
         converted = tfonnx.process_tf_graph(
             graph,
-            continue_on_error=True,  # what is missing is listed below
+            continue_on_error=True,  # missing operators are listed below
             opset=opset or OPSET,
             custom_op_handlers={name: (f, []) for name, f in HANDLERS.items()},
             input_names=given,
@@ -106,13 +106,13 @@ def nodes(graph: Any) -> list[Any]:
     return found
 
 
-# What tf2onnx converts operators with: each gets its graph, the node and its name.
+# Converters of operators for tf2onnx, called with the graph, the node and its name.
 
 
 def write_slice(graph: Any, node: Any, name: str, args: Any) -> None:
-    """A slice that is written into a tensor: what is before, it, and what is after.
+    """Writes a slice into a tensor: concatenates the parts before, the slice and after.
 
-    The slice begins at 0 on all axes but one, of which it has a known number of
+    The slice begins at 0 on all axes but one, on which it has a known number of
     positions.
     """
     x, new, begin = node.input
@@ -141,7 +141,7 @@ def write_slice(graph: Any, node: Any, name: str, args: Any) -> None:
 
 
 def floor_quotient(graph: Any, node: Any, name: str, args: Any) -> None:
-    """A quotient rounded down, or what remains of it; tf2onnx rounds integers to 0."""
+    """A quotient rounded down, or its remainder; tf2onnx rounds integers to 0."""
     x, y = node.input
     divisible = x
     if graph.get_dtype(x) in INTEGERS:

@@ -1,8 +1,8 @@
-"""The private parts of other packages that this one cannot do without.
+"""The private parts of other packages that this package needs.
 
-One function each, named for what it does. `setup.cfg` bounds the versions of these
-packages because of them. A release of Keras or TensorFlow beyond that may lack what a
-function uses: then there is one warning, and the work is done in a public way.
+Each has one function, named after its purpose. They are the reason why `setup.cfg`
+bounds the versions of these packages. If a later release of Keras or TensorFlow lacks a
+private part, there is one warning, and a public way replaces it.
 """
 
 import functools
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 
 def otherwise(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorator that names what stands in for a function if private parts are missing.
+    """Decorator that names the substitute of a function if private parts are missing.
 
     Args:
         other: takes the same arguments and needs no private parts.
@@ -49,13 +49,13 @@ def otherwise(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[
     return decorate
 
 
-# What XLA can compile runs outside of it too.
+# Functions that XLA can compile also run without XLA.
 @otherwise(lambda: True)
 def is_in_xla_context() -> bool:
     """Whether TensorFlow is tracing a graph that XLA will compile.
 
-    No public function tells. Without this one, cached states would be written by an
-    operator that XLA does not have.
+    No public function tells this. Without this one, cached states would be written by
+    an operator that XLA does not have.
     """
     import tensorflow as tf
     from tensorflow.python.ops import control_flow_util
@@ -69,7 +69,7 @@ def is_functional(model: keras.Model) -> bool:
     """Whether a model is a graph of layers, as `keras.Model(inputs, outputs)` is.
 
     Keras has no public name for the class of such models. Without this function, only
-    an error of `keras.models.clone_model` would tell them from others.
+    an error of `keras.models.clone_model` would distinguish them from others.
     """
     from keras.src.models import Functional
 
@@ -91,15 +91,15 @@ def layers_in_attributes(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
 def nested_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """The layer itself, and all layers in it at any depth.
 
-    The public `Model.layers` lists the direct parts of a model only, and a layer has no
+    The public `Model.layers` lists only the direct parts of a model, and a layer has no
     such list. Without this function, half-precision decoding would cast every matrix
-    anew at each position.
+    again at each position.
     """
     return list(layer._flatten_layers())
 
 
 def weights_to_cast(layer: keras.layers.Layer) -> tuple[str, ...]:
-    """The attributes of a layer that hold weights which it casts at each call.
+    """The attributes that hold the weights that a layer casts at each call.
 
     The public properties `kernel` and `embeddings` cannot be set. Without this
     function, the layers of copies for decoding would cast these matrices at each
@@ -113,8 +113,8 @@ def weights_to_cast(layer: keras.layers.Layer) -> tuple[str, ...]:
 def weights_file(model: keras.Model) -> memoryview:
     """The bytes that `model.save_weights` writes, without the optimizer's variables.
 
-    HDF5 ends the whole process when the disk is full, and the public method writes to
-    a path only. Without this function, saving a model could not promise an error.
+    HDF5 ends the whole process when the disk is full, and the public method writes only
+    to a path. Without this function, a failed save might not raise an error.
     """
     from keras.src.saving import saving_lib
 
@@ -136,9 +136,9 @@ def sentence_statistics(
 ) -> np.ndarray:
     """The counts of a metric of sacrebleu in each sentence, float64 `[n, k]`.
 
-    The counts add up: the score of a corpus is that of their sum. The public methods
-    return scores, and those of BLEU and TER some counts, those of chrF none. Without
-    this function, each sample of a bootstrap would compare all texts anew.
+    The counts are additive: their sum gives the score of a corpus. The public methods
+    return scores, with some counts for BLEU and TER and none for chrF. Without this
+    function, each sample of a bootstrap would compare all texts again.
     """
     found = metric._extract_corpus_statistics(hypotheses, references)
     return np.array(found, "float64")
@@ -154,8 +154,8 @@ def forget_variables_without_values() -> None:
     """Drops variables that were created in a scope without values from Keras' list.
 
     Keras gives all of them values when it next leaves a `StatelessScope`, and has no
-    public way to say that they are not wanted. Without this function, the arrays of a
-    model that was only counted, or refused for its size, would be allocated later.
+    public way to prevent this. Without this function, the arrays of a model that was
+    only counted, or refused for its size, would be allocated later.
     """
     from keras.src.backend.common import global_state
 
@@ -166,8 +166,8 @@ def start_with_zeros(variables: Sequence[keras.Variable]) -> None:
     """Lets variables that have no values yet begin with zeros.
 
     The initializer is an argument of the layer that makes a variable. Without this
-    function, loading a model would draw millions of random numbers for nothing, a
-    third of the time.
+    function, loading a model would draw millions of unused random numbers, which takes
+    a third of the time.
     """
     for variable in variables:
         variable._initializer = keras.initializers.Zeros()
@@ -177,7 +177,7 @@ def start_with_zeros(variables: Sequence[keras.Variable]) -> None:
 def adam_moments(
     optimizer: keras.optimizers.Adam, variable: Any
 ) -> tuple[keras.Variable, keras.Variable] | None:
-    """The first and the second moment that Adam keeps of a variable, if they are found.
+    """The first and second moments of a variable in Adam, if they are found.
 
     The public `variables` lists them by names that may change. Without this function,
     updates could not be one operation for each variable.
@@ -190,13 +190,13 @@ def moving_averages(optimizer: keras.optimizers.Optimizer) -> list[keras.Variabl
     """The averages that an optimizer with `use_ema` keeps of the trainable variables.
 
     The public `variables` lists them by names that may change. Without this function,
-    a validation could not have averages in the place of the weights.
+    a validation could not use averages instead of the weights.
     """
     return list(optimizer._model_variables_moving_average)
 
 
 def place_oracle(oracle: Any, folder: Path) -> None:
-    """Let an oracle write its trials into the folder of a search.
+    """Lets an oracle write its trials into the folder of a search.
 
     A tuner of keras-tuner does this; an oracle without one writes nowhere.
     """
@@ -204,10 +204,11 @@ def place_oracle(oracle: Any, folder: Path) -> None:
 
 
 def restart_draws(oracle: Any, seed: int) -> None:
-    """Let a Bayesian oracle draw as if it had just been made with this seed.
+    """Lets a Bayesian oracle draw as if it had just been made with this seed.
 
-    Its state does not hold how far its generator is. Without this function, a search
-    that was killed would go on with other points than one that was not.
+    Its state does not include the position of its random generator. Without this
+    function, a search that was killed would continue with other points than one that
+    was not.
     """
     oracle._random_state = np.random.RandomState(seed)
 
@@ -215,7 +216,7 @@ def restart_draws(oracle: Any, seed: int) -> None:
 def web_application(server: Any) -> Any:
     """The application of FastAPI in an `MLServer` that has not started.
 
-    MLServer takes no middleware. Without this function, a request would be translated
-    to its end when its sender has left, and its size would have no limit.
+    MLServer accepts no middleware. Without this function, requests would be translated
+    to the end after their senders have disconnected, and could have any size.
     """
     return server._rest_server._app

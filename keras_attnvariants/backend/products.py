@@ -1,9 +1,9 @@
-"""Matrix products as decoding uses them, for dense layers and embeddings.
+"""Matrix products for decoding, for dense layers and embeddings.
 
-On a CPU, the usual product of TensorFlow takes several times as long for 8-bit integers
-as for floats; the kernel of oneDNN takes a fraction of it. Where that is not exact (see
-`keras_attnvariants.backend.onednn`), the integers are multiplied as floats, whose sums
-are exact up to 2^24, and beyond that within float32.
+On a CPU, TensorFlow's usual product takes several times as long for 8-bit integers as
+for floats; oneDNN's kernel takes a fraction of that time. Where the kernel is not exact
+(see `keras_attnvariants.backend.onednn`), the integers are multiplied as floats, whose
+sums are exact up to 2^24, and beyond that have the precision of float32.
 """
 
 import dataclasses
@@ -25,10 +25,10 @@ from keras_attnvariants.backend.shapes import take
 from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.utils.typing import Tensor
 
-# 8-bit integers from minus this to this are used.
+# The largest absolute value of the 8-bit integers.
 INT8_MAX = 127.0
 
-# Entries of the largest float32 matrix that is kept in an order of oneDNN.
+# Number of entries of the largest float32 matrix that is kept in oneDNN's layout.
 MAX_ARRANGED = 2**20
 
 
@@ -37,19 +37,19 @@ class Product:
     """The product `activation(x W + b)` of a dense layer.
 
     A kernel that is an array becomes a constant of a TensorFlow graph. oneDNN, which
-    multiplies for TensorFlow on x86 processors, first brings a matrix into an order of
-    its own: at each product with a variable, but only once with a constant, provided
-    that a bias is added. In float32 that is another order for 16 to 64 rows than for
-    fewer or more; if the first product asked for the other one, each of these brings
-    the matrix into theirs, which takes longer than the product if it is large.
+    multiplies for TensorFlow on x86 processors, first brings a matrix into its own
+    layout: at each product with a variable, but only once with a constant, provided
+    that a bias is added. In float32, 16 to 64 rows need another layout than fewer or
+    more rows. If the first product needed the other layout, the matrix is converted at
+    each of these products, which takes longer than the product if the matrix is large.
 
     Attributes:
         kernel: `W`, `[I, O]`, in the dtype in which it is multiplied.
         dtype: dtype of inputs and outputs; other inputs are cast to it.
         bias: `b`, `[O]`, or `None`.
         activation: a function of tensors, or `None`.
-        joint: for tuples of products of the same inputs, of which this one is the
-            first, by their identities: one product that stands for all of them.
+        joint: one product that replaces several products of the same inputs, for tuples
+            of their identities; this product is the first of each tuple.
     """
 
     kernel: Any
@@ -58,7 +58,7 @@ class Product:
     activation: Callable[[Tensor], Tensor] | None = None
     joint: dict[tuple[int, ...], "Product"] = dataclasses.field(default_factory=dict)
 
-    # What has an entry, or a column, for each output.
+    # Attributes with an entry, or a column, for each output.
     by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias")
 
     @property
@@ -89,7 +89,7 @@ class Product:
         return tf.nn.bias_add(outputs, zeros)
 
     def joined(self, others: Sequence["Product"]) -> "Product":
-        """This product and others of its kind, of the same inputs, side by side."""
+        """Joins this product with others of its kind that have the same inputs."""
         parts = {
             key: side_by_side([getattr(part, key) for part in (self, *others)])
             for key in self.by_output
@@ -106,9 +106,9 @@ class IntegerProduct(Product):
         kernel: int8 `[I, O]`, or `[O, I]` if `transposed`.
         ends: float32 `[O]`, see `column_ends`.
         transposed: whether the kernel is transposed.
-        fixed: whether the kernel will never change, in a graph for processors whose
-            integers are exact. oneDNN arranges it at the first product, which takes
-            longer than the product with a few rows, and keeps that.
+        fixed: whether the kernel never changes, in a graph for processors on which
+            integer products are exact. oneDNN arranges the kernel at the first product,
+            which takes longer than a product with a few rows, and keeps the result.
         floats: the kernel as float32 `[I, O]`, where oneDNN is not exact.
     """
 
@@ -121,7 +121,7 @@ class IntegerProduct(Product):
 
     def __post_init__(self) -> None:
         if not self.fixed and not is_onednn_exact():
-            # Once, and not at every product: a search multiplies at every step.
+            # Computed only once: a search multiplies at every step.
             floats = ops.cast(self.kernel, "float32")
             self.floats = ops.transpose(floats) if self.transposed else floats
 
@@ -139,7 +139,7 @@ class IntegerProduct(Product):
         if self.floats is not None:
             outputs = tf.matmul(integers, self.floats) * (self.ends / INT8_MAX**2)
         else:
-            # As if INT8_MAX stood for 1 in every row.
+            # Here, INT8_MAX stands for 1 in every row.
             matrices = tf.cast(integers, "int8"), self.kernel, tf.ones(()), self.ends
             outputs = onednn_product(*matrices, self.transposed, self.fixed)
         return tf.cast(outputs * peak, rows.dtype)
@@ -186,7 +186,7 @@ def project_jointly(layers: Sequence[Any], inputs: Tensor) -> list[Tensor]:
     """The outputs of several dense layers, or products, for the same inputs.
 
     Args:
-        layers: built layers with the same inputs, or what stands for them in an
+        layers: built layers with the same inputs, or their counterparts in an
             `inference_copy`.
         inputs: `[..., width]`.
     """
@@ -207,13 +207,13 @@ def side_by_side(parts: Sequence[Any]) -> Any:
 def sums_bfloat16_in_float32() -> bool:
     """Whether only the result of a product of bfloat16 matrices is rounded.
 
-    TensorFlow's own kernels round partial sums as well: products of 256 terms are five
-    times as far off. Where a processor has AVX512-VNNI or AVX512-BF16, TensorFlow takes
-    oneDNN's kernels, which sum in float32, as programs of XLA always do.
+    TensorFlow's own kernels round partial sums as well: products of 256 terms then have
+    five times the error. On processors with AVX512-VNNI or AVX512-BF16, TensorFlow uses
+    oneDNN's kernels, which sum in float32, as XLA programs always do.
     """
     matrix = ops.cast(np.random.default_rng(0).normal(size=(64, 64)), "bfloat16")
     exact = ops.convert_to_numpy(ops.cast(matrix, "float32")).astype("float64")
     exact = exact @ exact
     found = ops.convert_to_numpy(ops.cast(ops.matmul(matrix, matrix), "float32"))
-    # Twice what rounding to 8 bits can change, and what float32 sums can.
+    # Twice the error of rounding to 8 bits, and the error of float32 sums.
     return bool((np.abs(found - exact) <= 2**-8 * np.abs(exact) + 1e-4).all())

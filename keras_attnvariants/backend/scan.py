@@ -1,4 +1,4 @@
-"""Loops over time, and values with gradients of one's own.
+"""Loops over time, and values with custom gradients.
 
 The gradient of a scan works on every backend, compiled or not. On TensorFlow,
 `keras.ops.scan` has no gradient under XLA and takes no nested state. On JAX,
@@ -16,10 +16,10 @@ from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Tensor
 
-# Of the state and one slice of the inputs: the new state and the output.
+# Takes the state and one slice of the inputs; returns the new state and the output.
 Step = Callable[[NestedTensors, NestedTensors], tuple[NestedTensors, NestedTensors]]
 
-# Of the gradients of the outputs, and of what was saved: those of the inputs.
+# Takes the gradients of the outputs and the saved tensors; returns those of the inputs.
 Gradient = Callable[[Any, Any], NestedTensors]
 
 
@@ -39,7 +39,7 @@ def scan(
         initial: the state before the first step.
         inputs: tensors `[T, ...]`, at least one. Under XLA on TensorFlow, `T` is
             at least 1.
-        reverse: whether the last input comes first. Outputs keep the place of
+        reverse: whether to start with the last input. Outputs keep the place of
             their inputs.
 
     Returns:
@@ -75,7 +75,7 @@ def tensorflow_scan(
     first = tree.flatten(inputs)[0]
     length = first.shape[0] if first.shape[0] is not None else tf.shape(first)[0]
 
-    # The loop has to know beforehand what a step returns; a graph drops this step.
+    # The loop must know what a step returns; a graph drops this step.
     after, output = step(initial, tree.map_structure(zeros_like_a_slice, inputs))
     tree.assert_same_structure(initial, after)
 
@@ -111,14 +111,14 @@ def tensorflow_scan(
 
 
 def zeros_like_a_slice(x: Tensor) -> Tensor:
-    """Zeros of the shape of `x[0]`, which need not exist."""
+    """Zeros of the shape of `x[0]`, even if `x` is empty."""
     import tensorflow as tf
 
     return tf.ensure_shape(tf.zeros(tf.shape(x)[1:], x.dtype), x.shape[1:])
 
 
 def common_shape(first: Tensor, second: Tensor) -> Shape:
-    """The shape of two tensors, `None` where a size is known of one of them only."""
+    """The shape of two tensors, `None` where only one of them has a known size."""
     return first.shape.most_specific_compatible_shape(second.shape)
 
 
@@ -128,10 +128,10 @@ def with_gradient(
     gradient: Gradient,
     saved: NestedTensors = (),
 ) -> NestedTensors:
-    """The outputs, as a function of the inputs whose gradient is given.
+    """The outputs as a function of the inputs, with a given gradient.
 
     Args:
-        outputs: nested float tensors, however they were computed.
+        outputs: nested float tensors, computed in any way.
         inputs: nested float tensors that gradients flow to. Their values are not used.
         gradient: function of the gradients of the outputs, in their structure, and of
             `saved`. Returns the gradients of the inputs, in the structure of `inputs`.

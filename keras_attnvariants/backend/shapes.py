@@ -1,7 +1,7 @@
 """Sizes, slices and orders of tensors, with few operators.
 
 Sizes are Python integers or scalar tensors: `keras.ops.shape` gives integers for static
-axes and, in a TensorFlow graph, tensors for dynamic ones. Static lengths have to remain
+axes and, in a TensorFlow graph, tensors for dynamic axes. Static lengths must remain
 integers: JAX and XLA cannot use tensors as shapes.
 """
 
@@ -19,7 +19,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 def reshape(x: Tensor, shape: Sequence[Size]) -> Tensor:
-    """`ops.reshape` that leaves the only unknown size to be inferred.
+    """`ops.reshape` that infers the size if only one is unknown.
 
     A TensorFlow graph then needs no operators that compute the shape.
 
@@ -34,9 +34,9 @@ def reshape(x: Tensor, shape: Sequence[Size]) -> Tensor:
 
 
 def sizes(x: Tensor) -> tuple[Size, ...]:
-    """The sizes of a tensor, for `reshape`: the only unknown one is -1.
+    """The sizes of a tensor for `reshape`; if only one is unknown, it is -1.
 
-    In a TensorFlow graph, each size that `ops.shape` finds takes two operators.
+    In a TensorFlow graph, each unknown size that `ops.shape` finds takes two operators.
 
     Args:
         x: any tensor.
@@ -49,12 +49,12 @@ def sizes(x: Tensor) -> tuple[Size, ...]:
 
 
 def of_any_rows(x: Tensor) -> Tensor:
-    """The same tensor of a TensorFlow graph, as one with an unknown number of rows.
+    """A tensor of a TensorFlow graph with a number of rows declared as unknown.
 
     A loop may then change the number.
 
     Args:
-        x: any tensor; one without axes remains as it is.
+        x: any tensor; a scalar is returned as it is.
     """
     import tensorflow as tf
 
@@ -89,21 +89,21 @@ def at_least(length: Size, bound: int) -> Size:
     return ops.maximum(length, bound)
 
 
-# What TensorFlow copies instead of shorter elements, see `VectorLists`.
+# The dtype that TensorFlow copies instead of smaller elements, see `VectorLists`.
 WORD = "int64"
 
 
 def take(x: Tensor, index: Tensor, axis: int = 0, batch_axes: int = 0) -> Tensor:
-    """`ops.take` of positions that exist, counted from the start of the axis.
+    """`ops.take` for indices that are not negative and within the axis.
 
-    On TensorFlow, `ops.take` also accepts negative ones, at six more operators.
+    On TensorFlow, `ops.take` also accepts negative indices, at six more operators.
 
     Args:
         x: any tensor.
         index: integers, at least 0 and below the size of `axis`.
         axis: not negative, and at least `batch_axes`.
-        batch_axes: 1 if `x` and `index` begin with the same axis, and each entry of
-            it is to be indexed on its own; else 0.
+        batch_axes: 1 if `x` and `index` begin with the same axis and each of its
+            entries is indexed separately; else 0.
 
     Example:
 
@@ -129,7 +129,7 @@ def section(x: Tensor, start: Size, size: Size, axis: int) -> Tensor:
     Args:
         x: any tensor.
         start: at least 0.
-        size: at most as many as there are from `start` on.
+        size: at most the number of positions from `start` on.
         axis: not negative.
 
     Example:
@@ -153,15 +153,15 @@ def section(x: Tensor, start: Size, size: Size, axis: int) -> Tensor:
 
 
 def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tensor:
-    """`x` with the slice that begins at a position of an axis replaced by `new`.
+    """`x`, in which `new` replaces the slice that begins at a position of an axis.
 
-    In a loop that has no further use for the old `x`, the time this takes depends on
-    the size of `new` only.
+    In a loop that does not use the old `x` again, the time depends only on the size of
+    `new`.
 
     Args:
         x: tensor of any dtype but bool.
-        new: a tensor of the shape and dtype of `x`, but with fewer positions on
-            `axis`, of a known number.
+        new: a tensor of the shape and dtype of `x`, but with a known, smaller number of
+            positions on `axis`.
         position: int32 scalar, such that all of `new` is within `x`.
         axis: not negative.
 
@@ -180,7 +180,7 @@ def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tenso
         return ops.slice_update(x, start, new)
     import tensorflow as tf
 
-    # An operator that every server has. All of the axes before this one is written.
+    # An operator that every server has. It writes all positions of the previous axes.
     before = [0] * axis
     begin = tf.stack([*before, position])
     all_of_them = 2**axis - 1
@@ -201,8 +201,8 @@ def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tenso
 class VectorLists:
     """Lists of vectors in one tensor, into which a loop writes some vectors at a time.
 
-    TensorFlow copies a slice element by element: the larger the elements, the better.
-    So lists are stored as words of 64 bits there, unless XLA compiles the loop.
+    TensorFlow copies a slice element by element, so larger elements are faster. There,
+    lists are stored as words of 64 bits, unless XLA compiles the loop.
 
     Attributes:
         width: width `D` of a vector.
@@ -230,13 +230,13 @@ class VectorLists:
         return ops.zeros((*lead, length * (self.width // self.per_word)), WORD)
 
     def write(self, lists: Tensor, new: Tensor, position: Size) -> Tensor:
-        """`lists` with the vectors from a position on replaced.
+        """`lists`, in which `new` replaces the vectors from a position on.
 
-        In a loop that has no further use for the old lists, the time this takes depends
-        on the size of `new` only.
+        In a loop that does not use the old lists again, the time depends only on the
+        size of `new`.
 
         Args:
-            lists: `[*lead, length]` vectors, as a method of this class returned them.
+            lists: `[*lead, length]` vectors, returned by a method of this class.
             new: `[*lead, n, D]`.
             position: int32 scalar, such that all of `new` is within the lists.
         """
@@ -254,8 +254,8 @@ class VectorLists:
         """All vectors, `[*lead, length, D]`.
 
         Args:
-            lists: as a method of this class returned them.
-            length: the one that they were made with.
+            lists: returned by a method of this class.
+            length: the length with which they were created.
         """
         if not is_words(lists):
             return lists
@@ -267,7 +267,7 @@ class VectorLists:
 
     @property
     def per_word(self) -> int:
-        """The number of elements that are stored as one; 1 if each is by itself."""
+        """The number of elements per stored word; 1 without words."""
         if name() != "tensorflow":
             return 1
         import tensorflow as tf
@@ -284,7 +284,7 @@ def is_words(lists: Tensor) -> bool:
 def swap_rows(x: Tensor) -> Tensor:
     """`[B, M, N, D]` to `[B, N, M, D]`.
 
-    TensorFlow copies a few whole rows faster than it transposes them.
+    TensorFlow copies a few whole rows faster than it transposes.
     """
     if in_xla() or None in x.shape[1:]:
         return ops.transpose(x, (0, 2, 1, 3))

@@ -1,4 +1,4 @@
-"""The softmax over masked logits, and attention in one operation with a softmax."""
+"""The softmax over masked logits, and fused attention."""
 
 from keras import ops
 
@@ -40,8 +40,8 @@ def masked_softmax(logits: Tensor, mask: Tensor | None = None) -> Tensor:
 def softmax(logits: Tensor) -> Tensor:
     """`keras.ops.softmax`, without its warning about a last axis with one entry.
 
-    A source of one token is ordinary here. Its weight is 1 and its gradient 0, not
-    `None`, which an optimizer would complain about.
+    A source of one token is not an error here. Its weight is 1 and its gradient is 0,
+    not `None`, about which an optimizer would warn.
     """
     if logits.shape[-1] == 1:
         return logits * 0.0 + 1.0
@@ -51,7 +51,7 @@ def softmax(logits: Tensor) -> Tensor:
 def has_fused_attention() -> bool:
     """Whether `fused_attention` is the faster form: on JAX, with a GPU or TPU.
 
-    On TensorFlow and on CPUs it is the same products, one after the other.
+    On TensorFlow and on CPUs it computes the same products one after the other.
     """
     return name() == "jax" and not on_cpu()
 
@@ -70,14 +70,14 @@ def fused_attention(
         mask: bool `[1|B, 1|T, S]`, without causality; `None` for all keys.
         causal: whether query `i` attends only to keys `j <= i`.
         bias: `[H, T, S]`, added to the energies; or `None`.
-        flash: whether a kernel must be used, or must not; `None` to use it where there
-            is one for these shapes.
+        flash: whether a flash attention kernel must be used, or must not; `None` to use
+            one if it exists for these shapes.
 
     Raises:
         ValueError, RuntimeError: `flash` is True, and there is no kernel.
     """
     if flash is None and (mask is not None or bias is not None) and on_tpu():
-        # Keras' kernel for TPUs takes the mask of the first sentence, and no bias.
+        # Keras' TPU kernel uses only the mask of the first sentence, and no bias.
         flash = False
     return ops.dot_product_attention(
         *inputs,

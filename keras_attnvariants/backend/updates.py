@@ -1,8 +1,8 @@
-"""Updates from the gradients of several batches, and those of Adam as one operation.
+"""Updates from the gradients of several batches, and Adam updates as one operation.
 
-Each of several batches is in memory by itself. Keras writes the update of Adam with
-some twenty operations, which are traced for each variable and read and write the
-moments several times.
+Only one of the batches is in memory at a time. Keras writes an Adam update with some
+twenty operations, which are traced for each variable and read and write the moments
+several times.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from keras_attnvariants.backend.distribution import counted_rows
 from keras_attnvariants.backend.distribution import in_place
 from keras_attnvariants.utils.typing import Tensor
 
-# Of the labels and the sample weights of a batch: what its mean loss was divided by.
+# Returns the divisor of the mean loss, from the labels and sample weights of a batch.
 CountOfBatch = Callable[[Tensor, Tensor], Tensor]
 
 
@@ -30,17 +30,17 @@ def accumulating_train_function(
     """A `train_function` for Keras' `fit`, which calls it for each update.
 
     The gradient of the update is the sum of the batches' gradients, each times the
-    count of its batch, over the sum of the counts: with a loss that is a mean over real
+    count of its batch, over the sum of the counts. With a loss that is a mean over real
     tokens, and their number as the count, it is the gradient of one large batch. The
-    optimizer sees it only, and clips and scales it like any other. The mean over
-    batches that `gradient_accumulation_steps` of a Keras optimizer takes is another
-    gradient if the batches differ in real tokens; its schedule and its moving averages
-    count batches, not updates.
+    optimizer sees only this gradient, and clips and scales it like any other. A Keras
+    optimizer with `gradient_accumulation_steps` takes the mean over batches instead,
+    which is another gradient if the batches differ in real tokens; its schedule and its
+    moving averages count batches, not updates.
 
     Args:
-        model: compiled, with a built optimizer.
-        batches: number of batches of an update.
-        count: gives a scalar for the labels and sample weights of a batch.
+        model: a compiled model, with a built optimizer.
+        batches: number of batches per update.
+        count: returns a scalar for the labels and sample weights of a batch.
 
     Raises:
         ValueError: the backend is neither TensorFlow nor JAX, or a TensorFlow strategy
@@ -54,8 +54,8 @@ def accumulating_train_function(
 def dense(gradient: Tensor) -> Tensor:
     """A gradient in the shape of its variable.
 
-    TensorFlow gives that of an embedding as a list of rows, one for each token of the
-    batch, so that a token has as many as it has occurrences.
+    TensorFlow returns the gradient of an embedding as a list of rows, one for each
+    occurrence of a token in the batch.
     """
     if name() != "tensorflow":
         return gradient
@@ -147,7 +147,7 @@ def _on_jax(
         return placed((trainable, non_trainable, optimizer, metrics))
 
     if model.jit_compile:
-        # The caller reads the new state only.
+        # The caller reads only the new state.
         add_batch = jax.jit(add_batch, donate_argnums=(0, 1))
         update = jax.jit(update, donate_argnums=0)
 
@@ -180,7 +180,7 @@ def _zeros(weights: Any) -> tuple[list[Tensor], Tensor]:
 
 
 def _added(sums: Any, gradients: Any, count: Tensor) -> tuple[list[Tensor], Tensor]:
-    """Sums of gradients and counts with those of one more batch."""
+    """Adds the gradients and the count of a batch to the sums."""
     totals, counted = sums
     totals = [
         total
@@ -204,7 +204,7 @@ def has_adam(variable: Any) -> bool:
     It can on TensorFlow, outside of strategies.
 
     Args:
-        variable: one of Keras or, as Keras' optimizers are given it, of TensorFlow.
+        variable: a Keras variable or, as Keras passes to optimizers, a TensorFlow one.
     """
     if name() != "tensorflow":
         return False
@@ -216,7 +216,7 @@ def has_adam(variable: Any) -> bool:
 
 
 def native(variable: Any) -> Any:
-    """The backend's variable, of it or of a variable of Keras."""
+    """The backend's variable, from itself or from a Keras variable."""
     return variable.value if isinstance(variable, keras.Variable) else variable
 
 
@@ -236,8 +236,8 @@ def apply_adam(
         moments: averages of its gradients and of their squares.
         gradient: has the shape of the variable.
         learning_rate: scalar.
-        powers: float32 scalars, `beta_1` and `beta_2` to the power of the number of the
-            update, from 1 on.
+        powers: float32 scalars, `beta_1` and `beta_2` to the power of the update's
+            number, which starts at 1.
     """
     import tensorflow as tf
 

@@ -1,4 +1,4 @@
-"""Decoding with any step model: search, sampling, scoring, translation of texts.
+"""Decoding with any step model: search, sampling, scoring and translation of texts.
 
 Axes: `B` sentences, `K` beams, `N` hypotheses returned, `T` target and `S` source
 positions, `V` vocabulary.

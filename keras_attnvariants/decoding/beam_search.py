@@ -1,16 +1,16 @@
 """Beam search with exact early stopping, in static shapes.
 
-It works eagerly, under `keras_attnvariants.backend.jit` and in a SavedModel, there with
-any batch size. A translation depends neither on the rest of the batch nor on padding,
-unless the logits of the model do: in half precision, their last bits may follow the
-shape of the batch.
+The search works eagerly, under `keras_attnvariants.backend.jit`, and in a SavedModel,
+where the batch size is free. A translation depends neither on the rest of the batch nor
+on padding, unless the logits of the model do: in half precision, their last bits may
+depend on the shape of the batch.
 
-A hypothesis of length `|y|`, which counts EOS, scores
+A hypothesis of length `|y|`, including EOS, has the score
 `log p(y | x) * ((5 + 1) / (5 + |y|)) ** length_penalty` (Wu et al. 2016). Of the `2 K`
 best continuations at each position, those that end join the `N` finished hypotheses,
 and the `K` best others continue. A sentence is done when no live hypothesis can beat
-its worst finished one. Equal scores are decided in favor of the hypothesis that
-finished first, then of the better parent, then of the smaller id.
+its worst finished one. Ties are decided in favor of the hypothesis that finished first,
+then of the better parent, then of the smaller id.
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ def beam_search(
     return_token_log_probs: bool = False,
     needed: Tensor | None = None,
 ) -> Hypotheses:
-    """Finds the translations of the highest length-normalized log probability.
+    """Finds the translations with the highest length-normalized log probability.
 
     `length_penalty`, `min_length`, `max_length`, `block_unknown` and `no_repeat_ngram`
     are one value or, as a tensor or list `[B]`, one per sentence.
@@ -67,27 +67,29 @@ def beam_search(
         source_ids: int `[B, S]`, padded on the right. A sentence without tokens
             has the empty translation, with log probability 0.
         beam_size: number `K` of live hypotheses. 1 is greedy search: the most probable
-            token at each position, until EOS. Then length normalization changes the
-            score alone, not what is found.
-        length_penalty: the larger, the longer the translations; 0 for no effect. By
+            token at each position, until EOS. Length normalization then changes only
+            the score, not the translation.
+        length_penalty: larger values favor longer translations; 0 for no effect. By
             default, this and `beam_size` are those of the model's `search_settings`.
         n_best: number `N` of hypotheses to return; it may exceed `beam_size`.
-        min_length: smallest number of tokens before EOS; by default that of the model.
-        max_length: largest number of tokens with EOS; by default, and for sentences
-            where it is 0, those of the source plus `extra_length` of the model, at most
+        min_length: minimum number of tokens before EOS; by default the model's value.
+        max_length: maximum number of tokens with EOS; by default, and for sentences
+            where it is 0, the source length plus the model's `extra_length`, at most
             `model.max_length`.
-        prefix: int `[B, P]`, padded on the right: how each translation must start.
+        prefix: int `[B, P]`, padded on the right: the start of each translation.
         block_unknown: whether to forbid UNK.
         return_alignments: whether to return attention over the source.
         no_repeat_ngram: no `n` tokens in a row occur twice in a translation; 0 for no
-            limit; by default that of the model. A translation that is stuck ends, even
-            before `min_length`; in a beam, if all hypotheses of a sentence are stuck.
+            limit; by default the model's value. A translation without an allowed token
+            ends, even before `min_length`; in a beam, only if this is true of all
+            hypotheses of the sentence.
         return_token_log_probs: whether to return the log probability of each token.
-        needed: int32 scalar, how many of the `n_best` have to be the best there are;
-            the search ends with them. The others are the best so far. By default all.
+        needed: int32 scalar, number of the `n_best` that must be the best possible. The
+            search ends when they are found; the others are the best so far. By default
+            all.
 
     Returns:
-        `Hypotheses`: ids, scores, log_probs, lengths and what else was asked for.
+        `Hypotheses`: ids, scores, log_probs, lengths and the requested extras.
 
     Raises:
         ValueError: an argument is out of range or of a wrong shape.
@@ -118,8 +120,8 @@ class Beams(NamedTuple):
     Attributes:
         log_probs: float32 `[B, M]`.
         paths: `[B, M, T]` each, 0 or PAD where there is no token yet: the `ids`
-            (int32) and, if they are wanted, the beams that predicted each of them
-            (`parents`, int32) and their log probabilities (`gains`, float32).
+            (int32) and, if requested, the beams that predicted each of them (`parents`,
+            int32) and their log probabilities (`gains`, float32).
     """
 
     log_probs: Tensor
@@ -139,7 +141,7 @@ class _BeamState(NamedTuple):
 
 @dataclass(eq=False)
 class _BeamSearch(StagedSearch):
-    """One search over a batch, with all that does not change in its loop."""
+    """A beam search over a batch; the attributes are constant during the search."""
 
     State = _BeamState
     RESULTS = ("finished", "scores", "alignments")
@@ -194,8 +196,8 @@ class _BeamSearch(StagedSearch):
         worst = scores[:, -1]
         if self.needed is not None:
             worst = take(scores, self.needed - 1, axis=1)
-        # Log probabilities only fall: the best live hypothesis can score at most its
-        # log probability times the best factor among the lengths it may end with.
+        # Log probabilities only decrease: the best live hypothesis can score at most
+        # its log probability times the best factor of the lengths that it may reach.
         best = log_probs[:, 0]
         bound = best * self.normalization.best_from(state.position + 2)
         is_decided = ~is_possible(best) | (bound <= worst)
@@ -220,7 +222,7 @@ class _BeamSearch(StagedSearch):
     def expand(self, state: _BeamState, logits: Tensor) -> tuple[Beams, Tensor, Tensor]:
         """The `2 K` best continuations, with their parents and last tokens.
 
-        A parent has one continuation with EOS, so at least `K` others are among them.
+        Each parent has one continuation with EOS, so at least `K` of these have none.
 
         Args:
             state: before this position.
@@ -264,7 +266,7 @@ class _BeamSearch(StagedSearch):
         counts = is_end & is_possible(candidates.log_probs) & ~state.done[:, None]
         factors = self.normalization.at(state.position + 1)
         scores = ops.where(counts, candidates.log_probs * factors, IMPOSSIBLE)
-        # Old ones first: they win ties, also against impossible candidates.
+        # The old ones come first, so they win ties, even with impossible candidates.
         pool, scores = keras.tree.map_structure(
             lambda *parts: ops.concatenate(parts, axis=1),
             (state.finished, state.scores),

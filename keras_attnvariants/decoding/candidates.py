@@ -1,4 +1,4 @@
-"""The best next tokens, out of a vocabulary that is far larger than their number."""
+"""The best next tokens of a large vocabulary."""
 
 import numpy as np
 from keras import ops
@@ -26,9 +26,9 @@ def find_candidates(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best allowed tokens, with some forbidden ones among them.
 
-    The vocabulary is searched once, and its probabilities are summed once. What is
-    forbidden for all is marked afterwards, among the few tokens that were found; words
-    that would repeat an n-gram may be many, and do not take part in the search.
+    The vocabulary is searched once, and its probabilities are summed once. Tokens that
+    are forbidden for all are marked afterwards, among the few tokens found. Words that
+    would repeat an n-gram may be many, so the search excludes them.
 
     Args:
         logits: `[B, K, V]`.
@@ -39,10 +39,10 @@ def find_candidates(
         is_live: bool `[B, K]`, which of them exist; by default all.
 
     Returns:
-        Logits, float32 `[B, K, M]`, best first but for forbidden tokens, which have
-        `IMPOSSIBLE`; tokens, int32 `[B, K, M]`; and the normalizer, to be subtracted
-        from logits for log probabilities, float32 `[B, K, 1]`. `M` is at least `count`,
-        or `V`.
+        Logits, float32 `[B, K, M]`, best first except for forbidden tokens, which have
+        `IMPOSSIBLE`; tokens, int32 `[B, K, M]`; and the normalizers, float32
+        `[B, K, 1]`: logits minus normalizers are log probabilities. `M` is at least
+        `count`, or `V`.
     """
     batch, beams, size = sizes(logits)
     rows = ops.cast(as_matrix(logits), "float32")
@@ -84,7 +84,7 @@ def search(
     Args:
         rows: logits, float32 `[N, V]`.
         excluded: bool `[N, V]`, which tokens come last; `None` for none.
-        count: how many tokens, or `None` for all in the order of ids.
+        count: number of tokens, or `None` for all in the order of ids.
 
     Returns:
         Values (float32) and tokens (int32) `[N, count]`, and normalizers, float32
@@ -107,11 +107,11 @@ def search(
 
 
 def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The `k` largest of every row, largest first, as `ops.top_k` finds them.
+    """The `k` largest scores of every row, largest first, as `ops.top_k` finds them.
 
     A large vocabulary is searched in blocks of tokens: the `k` best are in the `k`
     blocks with the largest maxima, and finding a maximum takes a fraction of the time
-    of keeping a list. Of equal tokens, those with smaller ids come first.
+    of keeping a list. Of tokens with equal scores, those with smaller ids come first.
 
     Args:
         scores: float32 `[N, V]`.
@@ -129,7 +129,7 @@ def top_tokens(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     blocks = scores if whole == size else scores[:, :whole]
     blocks = reshape(blocks, (rows, count, BLOCK))
     _, best = ops.top_k(ops.max(blocks, axis=-1), k)
-    # In ascending order: ties go by the order of ids.
+    # The blocks are sorted: the order of ids decides ties.
     best = -ops.top_k(-ops.cast(best, "int32"), k)[0]
     values = reshape(gather_beams(blocks, best), (rows, k * BLOCK))
     ids = best[:, :, None] * BLOCK + np.arange(BLOCK, dtype="int32")

@@ -33,35 +33,33 @@ class Constraints:
     """The tokens that may come next, per sentence and position.
 
     PAD and BOS are never allowed. EOS is not allowed before `min_length` tokens, and
-    nothing but EOS is at the last position of a sentence. A prefix is stronger than
-    all other constraints, but weaker than the last position. Where nothing else is
-    left for any hypothesis of a sentence, because all would repeat an n-gram, EOS is
-    allowed before `min_length`.
+    only EOS is allowed at the last position of a sentence. A prefix overrides all other
+    constraints except the last position. If every continuation of all hypotheses of a
+    sentence would repeat an n-gram, EOS is allowed before `min_length`.
 
-    All but `prefix` are either one value or a tensor with one per sentence, `[B]`.
+    All options but `prefix` are one value or a tensor with one per sentence, `[B]`.
     The values of tensors are not checked; values of lists and of NumPy arrays are.
 
     Args:
         model: a step model.
         source_ids: int `[B, S]`, padded on the right.
-        min_length: smallest number of tokens before EOS; `None` for that of the model,
-            or what `max_length` leaves of it.
+        min_length: minimum number of tokens before EOS; `None` for the model's value,
+            reduced to fit `max_length` if necessary.
         max_length: number of positions, EOS included. By default, and for sentences
-            where it is 0, those of the source without its padding plus the
-            `extra_length` of the model's `search_settings`. At most
-            `model.max_length`.
+            where it is 0, the source length without padding plus the `extra_length` of
+            the model's `search_settings`. At most `model.max_length`.
         prefix: int `[B, P]`, tokens that every hypothesis must start with. Positions
             with PAD are free.
         block_unknown: whether to forbid UNK.
-        no_repeat_ngram: the size of n-grams of which no hypothesis may have one twice;
-            0 for any, `None` for that of the model. A tensor can ask for at most 8.
+        no_repeat_ngram: size of the n-grams that no hypothesis may repeat; 0 for no
+            limit, `None` for the model's value. Values of a tensor may be at most 8.
 
     Attributes:
         source_ids: int32 `[B, S]`.
-        source_width: number of positions that the model reads `S` ids as.
+        source_width: number of positions that the model reads from `S` ids.
         empty: bool `[B]`, true for sentences without any token.
         max_length: the largest number of positions in the batch; a Python integer
-            unless it follows from a width that is not known before the graph runs.
+            unless it depends on a width that is unknown before the graph runs.
         pad_id, eos_id: the ids of PAD and EOS.
         limits: int32 `[B]`, the number of positions of each sentence.
 
@@ -128,7 +126,7 @@ class Constraints:
         """The number of positions of each sentence, int32 `[B]`."""
         if max_length is not None and not is_per_sentence(max_length):
             return ops.full_like(source_lengths, self.max_length)
-        # Not from the padded width: padding must not change a translation.
+        # The padded width is not used: padding must not change a translation.
         prefix_lengths = count_tokens(self._prefix, self.pad_id)
         limits = ops.maximum(source_lengths + self._extra_length, prefix_lengths + 1)
         limits = ops.maximum(limits, self._min_length + 1)
@@ -192,7 +190,7 @@ class Constraints:
 
 def padded_prefix(prefix: Any, source_ids: Tensor, pad_id: int) -> Tensor:
     """The prefix with one more column, of PAD: int32 `[B, P + 1]`."""
-    # Of a width that is known, even where that of the sources is not.
+    # The width is known, even where the width of the sources is not.
     padding = ops.full((ops.shape(source_ids)[0], 1), pad_id, dtype="int32")
     if prefix is None:
         return padding
@@ -207,24 +205,24 @@ def padded_prefix(prefix: Any, source_ids: Tensor, pad_id: int) -> Tensor:
     return ops.concatenate([prefix, padding], axis=1)
 
 
-# The longest n-grams that a tensor can ask for: its values are not known in a graph.
+# The longest n-grams for a tensor of sizes, whose values are not known in a graph.
 LONGEST = 8
 
 
 def repeating_tokens(
     ids: Tensor, position: Tensor, size: Any, longest: int, pad_id: int
 ) -> Tensor:
-    """The tokens that would make an n-gram occur for a second time.
+    """The tokens that would repeat an n-gram.
 
-    They are the tokens of the hypothesis that follow on the same `n - 1` tokens as its
-    last ones.
+    They are the tokens that follow earlier occurrences of the last `n - 1` tokens of
+    the hypothesis.
 
     Args:
         ids: int32 `[B, K, T]`, of which the first `position` are tokens.
         position: int32 scalar.
         size: `n`, an integer or int32 `[B]`; 0 for no limit.
         longest: the largest `n`.
-        pad_id: stands for no token.
+        pad_id: marks places without such a token.
 
     Returns:
         int32 `[B, K, T]`, with PAD in all other places.

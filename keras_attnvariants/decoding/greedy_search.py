@@ -29,7 +29,7 @@ class _State(NamedTuple):
 
 
 def most_probable(values: Tensor, position: Tensor) -> Tensor:
-    """The candidate that comes next: that of the largest logit.
+    """The next candidate: the one with the largest logit.
 
     Args:
         values: float32 `[B, 1, M]`, their logits; see `find_candidates`.
@@ -43,11 +43,11 @@ def most_probable(values: Tensor, position: Tensor) -> Tensor:
 
 @dataclass(eq=False)
 class GreedySearch(StagedSearch):
-    """One search over a batch, with all that does not change in its loop.
+    """A search over a batch that keeps one hypothesis per sentence.
 
     Attributes:
         choose: chooses among candidates, as `most_probable` does.
-        count: how many candidates it needs to see, or `None` for all.
+        count: number of candidates that `choose` needs, or `None` for all.
     """
 
     State = _State

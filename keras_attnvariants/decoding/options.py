@@ -1,6 +1,6 @@
-"""Options of a search, one value for all sentences or one for each; token ids.
+"""Options of a search, such as the length penalty, and token ids.
 
-The length penalty is one of them.
+An option has one value for all sentences, or one for each.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from keras_attnvariants.utils.checks import check_optional_integer
 from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.typing import Tensor
 
-# How dtypes are called in messages.
+# Names of dtypes in messages.
 KINDS = {"int32": "integer", "float32": "number", "bool": "bool"}
 
 
@@ -30,7 +30,7 @@ def is_per_sentence(value: Any) -> bool:
 
 
 def known_values(option: Any) -> list[Any]:
-    """The values of an option, for all sentences or for each; none of a tensor.
+    """The known values of an option: none if it is a tensor.
 
     In a graph, the values of tensors are not known, and they are not checked.
     """
@@ -52,7 +52,7 @@ def per_sentence(name: str, value: Any, dtype: str, source_ids: Tensor) -> Any:
         source_ids: int `[B, S]`.
 
     Raises:
-        ValueError: there is not one per sentence, or they are not of that kind.
+        ValueError: there is not one value per sentence, or the kind is wrong.
     """
     if not is_per_sentence(value):
         return value
@@ -83,15 +83,15 @@ def is_used(value: Any) -> bool:
 
 
 def own_minimum(least: int, max_length: Any, model_max_length: int) -> Any:
-    """The minimum length of a model where a caller gives none.
+    """The model's minimum length, for callers that give none.
 
-    It yields to the maximum of each sentence. That of a tensor is not known, and EOS at
-    the last position is stronger than the minimum.
+    It is limited by the maximum of each sentence. A maximum in a tensor is not known;
+    EOS at the last position then overrides the minimum.
 
     Args:
-        least: the model's own.
-        max_length: one for all sentences, or one for each, of which 0 is the default.
-        model_max_length: number of positions that the model has.
+        least: the model's minimum.
+        max_length: one for all sentences, or one for each; 0 means the default.
+        model_max_length: number of positions of the model.
     """
     least = min(least, model_max_length - 1)
     if max_length is None or not known_values(max_length):
@@ -121,7 +121,7 @@ def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> No
 def check_lengths_of_each(
     min_length: Any, max_length: Any, model_max_length: int
 ) -> None:
-    """The same for values per sentence, of which a `max_length` of 0 is the default."""
+    """`check_lengths` for values per sentence; a `max_length` of 0 is the default."""
     lowest, longest = known_values(min_length) or [0], known_values(max_length)
     if is_per_sentence(max_length):
         longest = [length or None for length in longest] or [None]
@@ -130,7 +130,7 @@ def check_lengths_of_each(
 
 
 def check_sampling(temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
-    """Raises `ValueError` unless what can be known of the options makes sense."""
+    """Raises `ValueError` if a known value of an option is out of range."""
     for value in known_values(temperature):
         if check_finite("temperature", value) < 0:
             raise ValueError(f"`temperature` must not be negative. Received: {value}")
@@ -182,8 +182,8 @@ def length_factors(max_length: int, exponent: Any) -> np.ndarray:
     """`((5 + 1) / (5 + length)) ** exponent` for the lengths `0..max_length`.
 
     A log probability times the factor of its length is the score of Wu et al. (2016),
-    eq. 14, without coverage. A table computed by NumPy is monotonic to the last bit on
-    every backend, which the stop rule of the beam search relies on.
+    eq. 14, without coverage. NumPy computes the table, which is therefore monotonic to
+    the last bit on every backend. The stop rule of the beam search relies on that.
 
     Args:
         max_length: the largest length.
@@ -208,7 +208,7 @@ class LengthNormalization:
         limits: int32 `[B]`, the largest length of each translation.
 
     Raises:
-        ValueError: an exponent is not finite, or there is not one per sentence.
+        ValueError: an exponent is not finite, or a sentence has none.
     """
 
     def __init__(
@@ -217,7 +217,7 @@ class LengthNormalization:
         if not is_per_sentence(exponent):
             settings = SearchSettings.of(model, length_penalty=exponent)
             exponent = settings.length_penalty
-        # A search looks one position further than its last one.
+        # A search reads the factor of one position after its last one.
         longest = model.max_length + 1
         values = per_sentence("length_penalty", exponent, "float32", source_ids)
         if ops.is_tensor(exponent):
@@ -240,5 +240,5 @@ class LengthNormalization:
         return take(self._table, length, axis=1)[:, None]
 
     def best_from(self, length: Tensor) -> Tensor:
-        """The factors by which hypotheses of at least a length lose least, `[B]`."""
+        """The best factors of all hypotheses of at least a length, `[B]`."""
         return ops.minimum(self.at(length)[:, 0], self._at_limit)

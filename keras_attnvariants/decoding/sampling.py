@@ -18,7 +18,7 @@ from keras_attnvariants.decoding.staged_search import Hypotheses
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.typing import Tensor
 
-# Temperatures below are greedy search; divided by less, logits might overflow.
+# Temperatures below this mean greedy search; dividing logits by less might overflow.
 COLDEST = 1e-6
 
 
@@ -39,26 +39,28 @@ def sample(
 ) -> Hypotheses:
     """Draws one translation of each sentence from the probabilities of the model.
 
-    Each token is drawn from the allowed ones: of these, the `top_k` most probable; of
-    these, the fewest that have `top_p` of the probability together. The probabilities
-    are those of the softmax of the logits divided by `temperature`. The random numbers
-    depend on the seed and the position alone, not on the other sentences.
+    Each token is drawn from the `top_k` most probable allowed tokens and, of these,
+    from the smallest set whose share of the probability is at least `top_p`. The
+    probabilities are the softmax of the logits divided by `temperature`. The random
+    numbers depend on the seed and the position alone, not on the other sentences.
 
-    For several translations of a sentence, repeat it with several seeds. Options, but
-    for `prefix` and `return_alignments`, are one value or, as a list `[B]`, one each.
+    For several translations of a sentence, repeat it with several seeds. Options other
+    than `prefix` and `return_alignments` are one value for all sentences or a list
+    `[B]`.
 
     Args:
-        temperature: below 1, probable words become more so; 0 is greedy search.
-        top_k: how many words may be drawn; 0 for all.
-        top_p: above 0, at most 1; the sum of probabilities of those that may be drawn.
-        seed: from 0 to `2 ** 31 - 1`. One for all sentences gives each its own, by its
-            place; a list gives a sentence what it has alone with that seed.
+        temperature: below 1, probable words become more probable; 0 is greedy search.
+        top_k: number of words that may be drawn; 0 for all.
+        top_p: above 0, at most 1; total probability of the words that may be drawn.
+        seed: from 0 to `2 ** 31 - 1`. With a single seed, the random numbers of a
+            sentence depend on its place. With a list, a sentence has the same
+            translation as alone with its seed.
         model, source_ids, length_penalty, min_length, max_length, prefix,
             block_unknown, return_alignments, no_repeat_ngram: as for `beam_search`.
 
     Returns:
-        `Hypotheses` with `N = 1` and `token_log_probs`. Log probabilities are those of
-        the model as it is, without temperature, `top_k` and `top_p`.
+        `Hypotheses` with `N = 1` and `token_log_probs`. Log probabilities are the
+        model's, without temperature, `top_k` and `top_p`.
 
     Raises:
         ValueError: an argument is out of range or of a wrong shape.
@@ -101,7 +103,7 @@ class _Drawing:
         )
         self.top_k = per_sentence("top_k", top_k, "int32", source_ids)
         self.top_p = per_sentence("top_p", top_p, "float32", source_ids)
-        # The tokens have to be sorted only if the best of them are wanted.
+        # The tokens need sorting only if the best of them are needed.
         self.count = None
         if is_per_sentence(top_k) or is_per_sentence(top_p) or top_p < 1:
             self.count = model.vocabulary_size
@@ -140,7 +142,7 @@ class _Drawing:
         if is_per_sentence(self.top_p) or self.top_p < 1:
             sums = ops.cumsum(weights, axis=-1)
             least = with_rank(self.top_p, 3) * sums[:, :, -1:]
-            # All, also if their sum is rounded.
+            # At 1, all are kept, even if their sum is rounded.
             is_all = ops.greater_equal(with_rank(self.top_p, 3), 1)
             kept = ops.less(sums - weights, least) | is_all
             weights = ops.where(kept, weights, 0.0)
@@ -148,18 +150,18 @@ class _Drawing:
 
 
 def draw(weights: Tensor, number: Tensor) -> Tensor:
-    """The index in whose share of the sum of all weights a random number falls.
+    """Draws an index with a probability proportional to its weight.
 
     Args:
         weights: float32 `[..., M]`, at least one of them positive.
         number: float32 `[...]`, from 0 to below 1.
 
     Returns:
-        int32 `[...]`, of a positive weight.
+        int32 `[...]`, indices of positive weights.
     """
     sums = ops.cumsum(weights, axis=-1)
     is_beyond = (sums > number[..., None] * sums[..., -1:]) & (weights > 0)
-    # Sums of a compiled program need not grow: none of them may be beyond the number.
+    # In a compiled program, sums need not be monotonic; possibly none is beyond.
     found = ops.any(is_beyond, axis=-1)
     first = ops.argmax(ops.cast(is_beyond, "int32"), axis=-1)
     return ops.where(found, first, ops.argmax(weights, axis=-1))
@@ -170,11 +172,11 @@ PARITY = 0x1BD11BDA
 
 
 def uniform(seeds: Tensor, streams: Tensor, count: int) -> Tensor:
-    """Numbers from 0 to below 1, in steps of `2 ** -24`.
+    """Random numbers from 0 to below 1, in steps of `2 ** -24`.
 
     Args:
-        seeds, streams: uint32 `[B]`; each pair of them has numbers of its own.
-        count: how many of them.
+        seeds, streams: uint32 `[B]`; each pair has its own sequence of numbers.
+        count: number of random numbers per pair.
 
     Returns:
         float32 `[B, count]`.

@@ -22,8 +22,8 @@ class TokenScores(NamedTuple):
         ids: int32 `[B, T]`, the target with EOS, padded with PAD.
         log_probs: float32 `[B, T]`, 0 after EOS.
         lengths: int32 `[B]`, EOS included.
-        best_ids: int32 `[B, T, k]`, the most probable words in the place of each token,
-            best first; PAD after EOS. `None` without `k`.
+        best_ids: int32 `[B, T, k]`, the most probable words at each position, best
+            first; PAD after EOS. `None` without `k`.
         best_log_probs: float32 `[B, T, k]`, their log probabilities; 0 after EOS.
     """
 
@@ -37,14 +37,14 @@ class TokenScores(NamedTuple):
 def score(model: StepModel, source_ids: Any, target_ids: Any) -> tuple[Tensor, Tensor]:
     """Log probability of target sentences and their EOS, given source sentences.
 
-    One teacher-forced pass over all positions. The result equals the `log_probs` with
-    which a search found the same tokens, and is not normalized by length. Only an empty
-    source differs: a search gives its empty translation probability 1, without asking
-    the model.
+    This is one teacher-forced pass over all positions. The result equals the
+    `log_probs` of a search for the same tokens, and is not normalized by length. Only
+    an empty source differs: a search gives its empty translation probability 1, without
+    running the model.
 
     Args:
-        model: called with `{"source_ids": [B, S], "target_ids": [B, T + 1]}` (the
-            target after BOS), it returns logits `[B, T + 1, V]`.
+        model: returns logits `[B, T + 1, V]` when called with
+            `{"source_ids": [B, S], "target_ids": [B, T + 1]}` (BOS and the target).
         source_ids: int `[B, S]`, padded on the right.
         target_ids: int `[B, T]` without BOS and EOS, padded on the right.
 
@@ -72,12 +72,12 @@ def score(model: StepModel, source_ids: Any, target_ids: Any) -> tuple[Tensor, T
 def score_tokens(
     model: StepModel, source_ids: Any, target_ids: Any, k: int = 0
 ) -> TokenScores:
-    """Log probability of every target token, and the most probable words beside it.
+    """Log probability of every target token, and the most probable words at its place.
 
     Args:
         model, source_ids, target_ids: as for `score`.
-        k: number of words, at most the size of the vocabulary; 0 for none. With them a
-            smaller model can learn what this one predicts (word-level distillation).
+        k: number of words, at most the size of the vocabulary; 0 for none. A smaller
+            model can be trained on them (word-level distillation).
 
     Returns:
         `TokenScores`, with `T + 1` positions.

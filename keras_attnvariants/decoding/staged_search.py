@@ -1,13 +1,13 @@
 """Search in two stages, because most translations are about as long as their source.
 
-In the first stage there is room for little more than that, and so attention has fewer
-positions to read. The second stage has room for all positions. Where a batch may have
-any size, it continues without the sentences that are finished. A sentence alone has one
-stage: it has little to read, and its search is compiled in half the time.
+The first stage has room for little more than the length of the source, so attention
+reads fewer positions. The second stage has room for all positions. If batches may have
+any size, it continues without the finished sentences. A single sentence has one stage:
+it has little to read, and its search compiles in half the time.
 
-Where the width of the sources is not known before the graph runs, all stages are one
-loop around the loop of positions, so that the graph holds a decoding step once. The
-first of them is done in several there, with room for 16 positions more in each.
+If the width of the sources is unknown before the graph runs, one loop around the loop
+over positions runs all stages, so the graph holds a decoding step only once. The first
+stage is then split into several, each with room for 16 positions more.
 """
 
 import copy
@@ -34,20 +34,19 @@ from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
-# How many positions more than the sources the first stage has.
+# Number of positions of the first stage beyond the length of the sources.
 MARGIN = 8
 
-# For how many positions there is room at first where stages are in one loop, and for
-# how many more each time until the second stage.
+# Where stages are in one loop: number of positions at first, and number of positions
+# added each time until the second stage.
 STRIDE = 16
 
 # The fewest positions for which a second stage is worth its compilation.
 MIN_SECOND_STAGE = 16
 
 
-# The log probability of a forbidden token or an empty slot of the beam. Finite, because
-# infinities turn into NaN as soon as they are multiplied by zero, and far below any sum
-# of real log probabilities.
+# The log probability of a forbidden token or an empty slot of the beam. It is far below
+# any sum of real log probabilities, but finite: infinity times zero would be NaN.
 IMPOSSIBLE = -1e30
 
 # Sums and products with `IMPOSSIBLE` are below this; real log probabilities above.
@@ -89,19 +88,19 @@ def is_possible(log_probs: Tensor) -> Tensor:
 class StagedSearch:
     """A search over a batch, position by position; subclasses define a step.
 
-    Its state is a named tuple of tensors, with `position`, `done` (bool `[B]`) and
-    `model_state` among them. The batch is the first axis of all but the position.
+    Its state is a named tuple of tensors that include `position`, `done` (bool `[B]`)
+    and `model_state`. The batch is the first axis of all but the position.
 
     Attributes:
         model: a step model.
         constraints: which tokens are allowed.
         beams: number of hypotheses of a sentence, `K`.
         length_penalty: as for `LengthNormalization`.
-        with_alignments: whether attention over the source is wanted.
-        with_gains: whether log probabilities of tokens are wanted.
+        with_alignments: whether to return attention over the source.
+        with_gains: whether to return log probabilities of tokens.
         State: the class of states.
-        RESULTS: names of the fields of states that hold the results.
-        OF_SENTENCES: names of attributes with values of each sentence.
+        RESULTS: names of the state fields that hold the results.
+        OF_SENTENCES: names of attributes with one value per sentence.
         max_length: number of positions.
         context: the encoded source.
     """
@@ -127,7 +126,7 @@ class StagedSearch:
         self.context = self.model.encode(source_ids)
 
     def initial(self, room: int) -> Any:
-        """The state at the start, with room for so many positions in the model's."""
+        """The initial state; the model's state has room for `room` positions."""
         raise NotImplementedError(f"{type(self).__name__} has no `initial`.")
 
     def advance(self, state: Any) -> Any:
@@ -135,7 +134,7 @@ class StagedSearch:
         raise NotImplementedError(f"{type(self).__name__} has no `advance`.")
 
     def step(self, tokens: Tensor, state: Any) -> tuple[Any, ...]:
-        """Logits `[B, K, V]`, the model's state and, if it is wanted, an alignment."""
+        """Logits `[B, K, V]`, the model's state and, if requested, an alignment."""
         return self.model.step(
             tokens,
             state.position,
@@ -181,7 +180,7 @@ class StagedSearch:
                 replace_rows(old, getattr(state, name), rows)
                 for old, name in zip(results, self.RESULTS, strict=True)
             ]
-            # Other numbers of sentences would be other shapes: fewer at the end only.
+            # Sentences are removed at the end only: other batch sizes are other shapes.
             is_early = ops.less(room, first)
             going = ops.cast(ops.nonzero(is_early | ~state.done)[0], "int32")
             room = ops.where(is_early, ops.minimum(room + STRIDE, first), limit)
@@ -228,11 +227,11 @@ class StagedSearch:
     def with_room(
         self, room: Size, state: Any, rows: Tensor | None, context: Any
     ) -> Any:
-        """The state of some sentences, or all of them, with room for more positions.
+        """The state of some or all sentences, with room for more positions.
 
         Args:
             room: the number of positions.
-            state: state of these and other sentences.
+            state: state of all sentences.
             rows: int32 `[n]`, or `None` for all.
             context: context of the sentences to keep.
         """

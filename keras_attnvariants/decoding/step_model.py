@@ -1,4 +1,4 @@
-"""The protocol of models that decoding asks for, and operations on their states."""
+"""The protocol that models implement for decoding, and operations on their states."""
 
 import copy
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ class StepModel(Protocol):
         max_length: longest source or target, in positions.
         pad_id, bos_id, eos_id: ids of the special tokens.
 
-    A model with an attribute `source_stride` reads so many source ids as one position.
+    A model with an attribute `source_stride` reads that many source ids per position.
     An alignment has one weight for each position of the source.
     """
 
@@ -77,8 +77,8 @@ class StepModel(Protocol):
         Args:
             tokens: int `[B, K]`, the tokens at `position`, BOS at first.
             position: int32 scalar, from 0.
-            state: what the previous step, or `initial_state`, returned.
-            context: what `encode` returned.
+            state: returned by the previous step or `initial_state`.
+            context: returned by `encode`.
             return_attention_scores: whether to return an alignment as well.
 
         Returns:
@@ -88,11 +88,11 @@ class StepModel(Protocol):
 
 
 def source_positions(model: StepModel, count: Size) -> Size:
-    """The number of positions that a model reads a number of source ids as.
+    """The number of positions that a model reads from a number of source ids.
 
     Args:
         model: a step model.
-        count: an integer, or a tensor of integers.
+        count: number of ids, an integer or a tensor of integers.
     """
     stride = getattr(model, "source_stride", 1)
     return count if stride == 1 else (count + stride - 1) // stride
@@ -104,7 +104,7 @@ def gather_beams(x: Tensor, index: Tensor) -> Tensor:
 
 
 def gather_all(tree: NestedTensors, index: Tensor) -> NestedTensors:
-    """The same for all tensors `[B, M, ...]` of a nested structure."""
+    """`gather_beams` for all tensors `[B, M, ...]` of a nested structure."""
     return keras.tree.map_structure(lambda x: gather_beams(x, index), tree)
 
 
@@ -135,9 +135,9 @@ def reorder(new: NestedTensors, old: NestedTensors, parents: Tensor) -> NestedTe
 
     Args:
         new: the state that a step returned, tensors `[B, K, ...]`.
-        old: the state that the step was given. A tensor that is the same object in
-            both is equal for all hypotheses of a sentence, and remains as it is. So
-            does what is under the key `SHARED`.
+        old: the state before the step. A tensor that is the same object in both is
+            equal for all hypotheses of a sentence and is not reordered, nor are the
+            tensors under the key `SHARED`.
         parents: int32 `[B, K]`.
 
     Returns:
@@ -165,9 +165,9 @@ def with_structure_of(old: NestedTensors, new: NestedTensors) -> NestedTensors:
 
 
 def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
-    """Some rows of all tensors, int32 `[n]`, or all rows if `rows` is `None`.
+    """The given rows, int32 `[n]`, of all tensors; all rows if `rows` is `None`.
 
-    Single values remain as they are.
+    Single values do not change.
     """
     if rows is None:
         return tree
@@ -177,7 +177,7 @@ def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
 
 
 def of_sentences(options: Options, rows: Tensor | None) -> Options:
-    """A copy of an object that holds single values and tensors of one row per sentence.
+    """Copies an object of single values and tensors, with the rows of some sentences.
 
     Args:
         options: the object.
@@ -193,7 +193,7 @@ def of_sentences(options: Options, rows: Tensor | None) -> Options:
 def replace_rows(
     tree: NestedTensors, part: NestedTensors, rows: Tensor | None
 ) -> NestedTensors:
-    """`tree` with the rows that `take_rows` took replaced by those of `part`."""
+    """`tree`, in which `part` replaces the rows that `take_rows` took."""
     if rows is None:
         return part
     index = rows[:, None]
@@ -203,7 +203,7 @@ def replace_rows(
 
 
 def pad_state(state: NestedTensors, larger: NestedTensors) -> NestedTensors:
-    """A state padded with zeros to the sizes of another state, but for their rows."""
+    """A state padded with zeros to the sizes of another state, except for its rows."""
     pairs = zip(keras.tree.flatten(state), keras.tree.flatten(larger), strict=True)
     return keras.tree.pack_sequence_as(state, [pad_tensor(*pair) for pair in pairs])
 
@@ -219,11 +219,11 @@ def pad_tensor(x: Tensor, larger: Tensor) -> Tensor:
 
 
 def for_decoding(model: Any) -> Any:
-    """A step model that computes what a model does, with weights as steps use them.
+    """A step model with the weights of a model in the form in which steps use them.
 
     Args:
-        model: a model of Keras, of which it is an `inference_copy`; or any step model.
-            One that has a method `inference_copy` is asked for it.
+        model: a Keras model, for an `inference_copy` of it; or any step model, whose
+            method `inference_copy` is called if it exists.
     """
     if isinstance(model, keras.layers.Layer):
         return inference_copy(model)

@@ -1,4 +1,4 @@
-"""Functions of a model on lists of texts, in batches of few compiled shapes."""
+"""Runs functions of a model on lists of texts, in batches of few compiled shapes."""
 
 import bisect
 import functools
@@ -27,8 +27,9 @@ from keras_attnvariants.utils.typing import Tensor
 class TextTokenizer(Protocol):
     """A tokenizer for `Translator`, such as `keras_attnvariants.Tokenizer`.
 
-    One with an attribute `target`, a tokenizer as well, encodes targets by that. That
-    of a model with a `source_stride` takes `longest` ids of each source.
+    If it has an attribute `target`, also a tokenizer, this one encodes targets. For a
+    model with a `source_stride`, `encode` also has an argument `longest`, the maximum
+    number of ids of each source.
     """
 
     def encode(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
@@ -45,7 +46,7 @@ class Translation(NamedTuple):
         text: the detokenized translation.
         score: log probability after length normalization.
         log_prob: log probability of the tokens and EOS.
-        tokens: ids of the tokens and EOS, if their log probabilities were asked for.
+        tokens: ids of the tokens and EOS, if their log probabilities were requested.
         token_log_probs: their log probabilities; their sum is `log_prob`.
     """
 
@@ -62,8 +63,8 @@ class TextTasks:
     Attributes:
         batch_sizes: numbers of sentences in a batch, ascending.
         source_lengths: numbers of positions, ascending.
-        num_compilations: how often a function was compiled so far.
-        num_truncated: how many texts were cut so far; the first gives a warning.
+        num_compilations: number of compilations so far.
+        num_truncated: number of texts truncated so far; the first causes a warning.
     """
 
     def __init__(
@@ -86,11 +87,11 @@ class TextTasks:
         self._compiled: dict[Hashable, Callable[..., Any]] = {}
 
     def _encode(self, name: str, texts: Sequence[str]) -> list[Sequence[int]]:
-        """Ids of each text, none for those that are empty or white space.
+        """Ids of each text; none for a text that is empty or white space.
 
         Args:
             name: name of the argument, for messages.
-            texts: what to encode; those that are too long are cut.
+            texts: the texts to encode; those that are too long are truncated.
 
         Raises:
             TypeError: they are not a sequence of strings.
@@ -109,7 +110,7 @@ class TextTasks:
             longest = self.source_lengths[-1] - 1  # BOS or EOS
         encode: Callable[..., Any] = tokenizer.encode
         if name != "targets" and self._stride > 1:
-            # One more shows that a recording is cut; the rest of it is not read.
+            # One id more shows that a recording is too long; the rest is not read.
             encode = functools.partial(encode, longest=longest + 1)
         encoded = encode([texts[index] for index in indices])
         too_long = sum(len(tokens) > longest for tokens in encoded)
@@ -134,9 +135,9 @@ class TextTasks:
         """Translations of encoded texts by a search.
 
         Args:
-            task: all that distinguishes the search from others.
-            function: takes ids, int `[B, S]`, and what is in `more`.
-            sources: ids of each text; those without any are not searched.
+            task: identifies the search among others.
+            function: takes ids, int `[B, S]`, and the inputs in `more`.
+            sources: ids of each text; texts without ids are not searched.
             more: inputs with one value per text.
         """
         results = [[Translation("", 0.0, 0.0)] for _ in sources]
@@ -159,10 +160,10 @@ class TextTasks:
         """The outputs of a function for batches of texts.
 
         Args:
-            task: all that distinguishes the function from others.
+            task: identifies the function among others.
             function: returns a sequence of tensors `[B, ...]`; each `None` is left out.
-            sides: ids of each source and, of one less, of each target: one length for
-                both sides, because two would square the number of shapes.
+            sides: ids of each source and of each target, which are padded to one length
+                (targets to one less): two lengths would square the number of shapes.
             more: inputs with one value per text.
 
         Yields:
@@ -190,9 +191,9 @@ class TextTasks:
     def _outputs(
         self, task: Hashable, function: Callable[..., Any], inputs: Sequence[np.ndarray]
     ) -> list[np.ndarray]:
-        """The outputs of a function, which is compiled once for each task and shape.
+        """The outputs of a function with the current weights of the model.
 
-        The current weights of the model are used.
+        The function is compiled once for each task and shape.
         """
 
         def traced(weights: list[Tensor], *inputs: Tensor) -> Any:
@@ -243,8 +244,8 @@ def plan_batches(
 ) -> Iterator[tuple[np.ndarray, int, int]]:
     """Groups sequences of similar length, the longest first.
 
-    Only the last batch may be smaller than the largest size, so that a few texts are
-    one batch however much their lengths differ. The first batch needs the most memory.
+    Only the last batch may be smaller than the largest size. A few texts therefore form
+    one batch, however different their lengths. The first batch needs the most memory.
 
     Args:
         lengths: lengths of the sequences, at most `buckets[-1]`.

@@ -1,4 +1,4 @@
-"""From texts to texts, in few compiled shapes."""
+"""Translation of lists of texts, in few compiled shapes."""
 
 import functools
 import os
@@ -31,21 +31,21 @@ class Translator(TextTasks):
     `batch_sizes` x `source_lengths`. The search is compiled once for each shape that
     occurs, at most `len(batch_sizes) * len(source_lengths)` times. Translations are in
     the order of the texts, and do not depend on the texts around them. A text that is
-    empty or white space has the empty translation; the model is not asked. A text of
+    empty or white space has the empty translation, without running the model. A text of
     more tokens than the largest of `source_lengths` is truncated, with a warning the
     first time.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`. Its current
-            weights are used, also if they change after compilation.
-        tokenizer: with `encode` and `decode`, see `TextTokenizer`.
+            weights are used, even if they change after compilation.
+        tokenizer: an object with `encode` and `decode`, see `TextTokenizer`.
         beam_size: number of live hypotheses; 1 is greedy search.
         length_penalty: exponent of the length normalization. By default, this,
             `beam_size`, `min_length` and `no_repeat_ngram` are those of the model's
             `search_settings`.
-        min_length: smallest number of target tokens before EOS.
-        max_length: largest number of target tokens with EOS. By default those of
-            the source plus `extra_length` of the model, at most `model.max_length`.
+        min_length: minimum number of target tokens before EOS.
+        max_length: maximum number of target tokens with EOS. By default the source
+            length plus the model's `extra_length`, at most `model.max_length`.
         block_unknown: whether to forbid UNK in translations.
         batch_sizes: numbers of sentences in a batch.
         source_lengths: numbers of source tokens, at most `model.max_length` each.
@@ -55,8 +55,8 @@ class Translator(TextTasks):
             limit.
 
     Attributes:
-        num_compilations: how often a search or a scoring was compiled so far.
-        num_truncated: how many texts were truncated so far.
+        num_compilations: number of compilations of a search or a scoring so far.
+        num_truncated: number of texts truncated so far.
 
     Raises:
         ValueError: an option is out of range.
@@ -110,8 +110,8 @@ class Translator(TextTasks):
             name: a name that `kav models` lists, a folder or an address on a hub; see
                 `keras_attnvariants.load_model`, which loads the model.
             **options: options of the constructor. XLA does not compile the search
-                unless `xla=True` is given: for a few texts that takes longer than it
-                saves.
+                unless `xla=True` is given: for a few texts, compiling takes longer than
+                it saves.
 
         Raises:
             FileNotFoundError: there is no such model.
@@ -125,7 +125,7 @@ class Translator(TextTasks):
         translator(["Where is the station?"])
         ```
         """
-        # Through the top: the zoo knows nothing of folders.
+        # From the top of the package: the zoo knows nothing of folders.
         import keras_attnvariants as kav
 
         model, tokenizer = kav.load_model(name)
@@ -161,8 +161,7 @@ class Translator(TextTasks):
         Args:
             texts: the source texts.
             n_best: number of translations; by default `beam_size`.
-            token_scores: whether a `Translation` has its tokens and their log
-                probabilities.
+            token_scores: whether to return tokens and their log probabilities.
 
         Returns:
             A list of `Translation` per text, shorter than `n_best` if the search found
@@ -202,10 +201,10 @@ class Translator(TextTasks):
 
         Args:
             texts: the source texts.
-            temperature, top_k, top_p: how to draw.
-            seed: one for each text, or one for all, from which each gets one of its
-                own, by its place among them. A text has the same translation with a
-                seed of its own whatever the other texts are.
+            temperature, top_k, top_p: as for `decoding.sample`.
+            seed: one for each text, or one for all, from which each text gets its own
+                by its place. With one seed per text, a translation does not depend on
+                the other texts.
 
         Returns:
             A `Translation` per text, with its tokens and their log probabilities.

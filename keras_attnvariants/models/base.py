@@ -24,9 +24,9 @@ from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
-# See `keras_attnvariants.data.tasks`, which knows more of them.
+# `keras_attnvariants.data.tasks` says more about them.
 TASKS = ("translation", "summarisation", "speech")
-# The name of what the weights are compared with, among the inputs of a model.
+# The name of the model input with which attention weights are compared.
 ALIGNMENTS = "alignments"
 
 
@@ -34,9 +34,9 @@ ALIGNMENTS = "alignments"
 class SearchSettings:
     """The settings of a beam search that a model carries with it.
 
-    A preset gives those of its paper to the models that it builds; they are saved and
-    loaded with the model. Search, translation, evaluation and export use them for what
-    a call leaves open.
+    A preset sets its paper's settings in the models that it builds; they are saved and
+    loaded with the model. Search, translation, evaluation and export use them as
+    defaults.
 
     Attributes:
         beam_size: number of hypotheses per sentence, at most 1000.
@@ -77,11 +77,11 @@ class SearchSettings:
 
     @classmethod
     def of(cls, model: Any, **given: Any) -> "SearchSettings":
-        """The settings of a model, with those that are given in their place.
+        """The settings of a model, overridden by the given ones.
 
         Args:
             model: any step model; one without settings has the defaults.
-            **given: fields of this class, or `None` for that of the model.
+            **given: fields of this class; `None` to keep the model's value.
         """
         own = getattr(model, "search_settings", cls())
         return replace(own, **{k: v for k, v in given.items() if v is not None})
@@ -90,7 +90,7 @@ class SearchSettings:
     def get(
         cls, identifier: "Mapping[str, Any] | SearchSettings | None"
     ) -> "SearchSettings":
-        """Settings from themselves, from their `to_dict`, or the defaults."""
+        """Settings from an object, a dict of its fields, or `None` for the defaults."""
         if isinstance(identifier, SearchSettings):
             return identifier
         return cls(**(identifier or {}))
@@ -102,7 +102,7 @@ class SearchSettings:
 
 @dataclass(frozen=True)
 class Guidance:
-    """A loss of attention weights, which training with alignments adds.
+    """A loss on attention weights that training with alignments adds.
 
     Attributes:
         layer: number of the decoder layer whose attention is guided, from 1.
@@ -113,7 +113,7 @@ class Guidance:
     loss: Callable[[Tensor, Mapping[str, Tensor]], Tensor]
 
     def alignment(self, attention: Any, scores: Tensor) -> Tensor:
-        """The weights of source tokens that are guided, `[B, T, S]`: means of heads.
+        """The guided weights of source tokens, `[B, T, S]`, averaged over heads.
 
         Args:
             attention: the attention layer.
@@ -127,29 +127,28 @@ class Guidance:
 class EncoderDecoder(keras.Model):
     """Base class of the models: logits of a target, given its source.
 
-    A subclass is a *step model*: `call`, `encode`, `initial_state` and `step` are all
-    that decoding, scoring and serving know of it; see
-    `keras_attnvariants.decoding.StepModel`. Its `get_config` adds its own arguments to
-    those of this class.
+    A subclass is a *step model*: decoding, scoring and serving use only `call`,
+    `encode`, `initial_state` and `step`; see `keras_attnvariants.decoding.StepModel`.
+    Its `get_config` adds its own arguments to those of this class.
 
     Args:
         vocabulary_size: number of tokens.
         source_vocabulary_size: number of source tokens; `None` if source and target
             share one vocabulary.
-        max_length: longest source or target, in tokens, that is accepted.
+        max_length: maximum length of a source or target, in tokens.
         pad_id, bos_id, eos_id: ids of the special tokens.
         search_settings: how the model is decoded by default, as `SearchSettings` or
             its fields; `None` for the defaults.
         task: name of what the model does, such as `"translation"`; see
             `keras_attnvariants.data.tasks`.
-        **kwargs: those of `keras.Model`, such as `dtype` and `name`.
+        **kwargs: as in `keras.Model`, such as `dtype` and `name`.
 
     Attributes:
-        source_stride: number of source ids in a position of the encoder: 1 for tokens,
+        source_stride: number of source ids per encoder position: 1 for tokens,
             640 for the samples of a `SpeechFrontEnd`. `max_length` counts positions.
         quantization: the mode in which the model was quantized, or `None`.
-        guidance: what is added to the loss in training, if the inputs have
-            `"alignments"`, bool `[B, T, S]`; `None` for nothing. It is not part of the
+        guidance: the `Guidance` that adds to the loss in training if the inputs have
+            `"alignments"`, bool `[B, T, S]`; or `None`. It is not part of the
             configuration.
 
     Raises:
@@ -186,7 +185,7 @@ class EncoderDecoder(keras.Model):
         self.guidance: Guidance | None = None
 
     def guidable_layers(self) -> list[int]:
-        """Decoder layers whose attention to the source has weights that are learned.
+        """The decoder layers with learned attention weights over the source.
 
         Returns:
             Their numbers, from 1, in ascending order.
@@ -221,13 +220,12 @@ class EncoderDecoder(keras.Model):
         """As in Keras: exports `call`, by default for sequences of any length.
 
         `keras_attnvariants.serving.export` exports a search, from text to text, and
-        `keras_attnvariants.serving.export_onnx` what a search with ONNX needs. The
+        `keras_attnvariants.serving.export_onnx` the graphs for a search with ONNX. The
         output of an ONNX graph written on TensorFlow is `logits`.
 
         Raises:
-            ValueError: there is no `input_signature`, and the backend is JAX, which
-                exports fixed lengths; the extra `onnx` is not installed, or ONNX has no
-                form of an operator.
+            ValueError: there is no `input_signature` on JAX, which exports fixed
+                lengths; the extra `onnx` is not installed; or ONNX lacks an operator.
         """
         if input_signature is None:
             if backend.name() == "jax":

@@ -1,6 +1,6 @@
 """Encoder and decoder blocks: attention and feed-forward around residuals.
 
-Any sub-layer can be absent, and its residual, dropout and normalization with it.
+Any sub-layer can be absent, together with its residual, dropout and normalization.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ class Block(keras.layers.Layer):
         **kwargs: those of `keras.layers.Layer`.
 
     Attributes:
-        ROLES: roles of its attention layers; the first gives blocks their names.
+        ROLES: roles of its attention layers; blocks are named after the first one.
         is_causal: whether no position sees later ones.
     """
 
@@ -54,7 +54,7 @@ class Block(keras.layers.Layer):
         self.dropout_rate = dropout
         self.self_attention = self_attention
         self.feed_forward = feed_forward
-        # `None` if the sub-layer is, and only then.
+        # `None` if and only if the sub-layer is `None`.
         self.self_residual: Any = self.residual(self_attention, "self_residual")
         self.feed_forward_residual: Any = self.residual(feed_forward, "ff_residual")
         self.cross_attention = cross_attention
@@ -63,7 +63,7 @@ class Block(keras.layers.Layer):
     def residual(
         self, sublayer: keras.layers.Layer | None, name: str
     ) -> Residual | None:
-        """The connection around a sub-layer, absent if the sub-layer is."""
+        """The residual connection of a sub-layer; `None` for `None`."""
         if sublayer is None:
             return None
         normalization: str | None = self.normalization
@@ -84,9 +84,9 @@ class Block(keras.layers.Layer):
                 residual.build(input_shape)
 
     def attentions(self) -> list[tuple[str, Any, Residual]]:
-        """The attention layers that there are: `"self"` or `"cross"`, layer, residual.
+        """The attention layers in the order in which the block applies them.
 
-        They are in the order in which the block applies them.
+        Each is a tuple of `"self"` or `"cross"`, the layer and its residual.
         """
         layers = (
             ("self", self.self_attention, self.self_residual),
@@ -113,7 +113,7 @@ class Block(keras.layers.Layer):
 
         Returns:
             `[B, L, width]`; with scores also the attention weights by role, `"self"`
-            and `"cross"`: none of a sub-layer that is absent or has no weights.
+            and `"cross"`; a sub-layer that is absent or has no weights has no entry.
         """
         scores: Scores = {}
         for role, attention, residual in self.attentions():
@@ -182,8 +182,8 @@ class DecoderBlock(Block):
         Args:
             x: `[B, K, width]`.
             position: int32 scalar.
-            state: what the previous step, or `initial_state`, returned.
-            memory: what `prepare` returned.
+            state: returned by the previous step or `initial_state`.
+            memory: returned by `prepare`.
             return_attention_scores: whether to return an alignment as well.
 
         Returns:
@@ -217,8 +217,8 @@ def apply_blocks(
     Args:
         blocks: encoder or decoder blocks.
         x: `[B, L, width]`.
-        scores: a dict in which the attention weights of those blocks are stored whose
-            names are its keys; `None` if none are requested.
+        scores: a dict with the names of blocks as keys, in which the attention weights
+            of these blocks are stored; `None` if none are requested.
         **options: further arguments of every block.
     """
     for block in blocks:

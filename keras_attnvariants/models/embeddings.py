@@ -19,7 +19,7 @@ TYING = ("all", "decoder", "none")
 
 
 def with_token(ids: Tensor, token: int, pad_id: int) -> Tensor:
-    """Ids `[B, S]`, padded on the right, and a token after the last one of each row.
+    """Appends a token to each row of ids `[B, S]`, which are padded on the right.
 
     Returns:
         `[B, S + 1]`.
@@ -32,11 +32,11 @@ def with_token(ids: Tensor, token: int, pad_id: int) -> Tensor:
 
 
 def without_token(weights: Tensor, mask: Tensor) -> Tensor:
-    """Attention weights without those of what `with_token` added.
+    """Attention weights without the weights of the token that `with_token` added.
 
     Args:
         weights: `[B, ..., S + 1]`.
-        mask: bool `[B, S + 1]`, which of these are not padding.
+        mask: bool `[B, S + 1]`, which tokens are not padding.
 
     Returns:
         `[B, ..., S]`, 0 for padding.
@@ -49,7 +49,7 @@ def without_token(weights: Tensor, mask: Tensor) -> Tensor:
             "With `source_eos`, there are attention weights of tokens only. Received: "
             f"those of {weights.shape[-1]} phrases in {mask.shape[1]} tokens"
         )
-    is_real = mask[:, 1:]  # [B, S]: another one follows
+    is_real = mask[:, 1:]  # [B, S]: whether another token follows
     for _ in range(len(weights.shape) - 2):
         is_real = ops.expand_dims(is_real, 1)
     return ops.where(is_real, weights[..., :-1], ops.cast(0, weights.dtype))
@@ -58,7 +58,7 @@ def without_token(weights: Tensor, mask: Tensor) -> Tensor:
 def scores_without_token(
     scores: dict[str, dict[str, Tensor]], mask: Tensor
 ) -> dict[str, dict[str, Tensor]]:
-    """The weights of all blocks without what `with_token` added to the source.
+    """The weights of all blocks without the token that `with_token` added.
 
     Args:
         scores: as `Transformer.attention_scores` returns them.
@@ -88,8 +88,8 @@ class TokenEmbeddings(keras.layers.Layer):
             `"decoder"`: target and output do; `"none"`: three matrices.
         softmax_bias: whether the output projection has a bias.
         dropout: rate, after the positions.
-        source: layer in the place of the source embeddings, see `Transformer`; `None`
-            for a table.
+        source: layer that replaces the source embeddings, see `Transformer`; `None` for
+            a table.
 
     Raises:
         ValueError: matrices to be tied differ in shape.
@@ -154,7 +154,7 @@ class TokenEmbeddings(keras.layers.Layer):
     ) -> keras.layers.Embedding:
         """An embedding layer, one that also projects back if `reversible`."""
         options = {
-            # An initializer per table, or all would start with the same values.
+            # One initializer per table: a shared one would give all the same values.
             "embeddings_initializer": keras.initializers.RandomNormal(
                 stddev=self.hidden_dim**-0.5
             ),

@@ -1,4 +1,4 @@
-"""Several models that translate as one."""
+"""An ensemble: several models that translate together."""
 
 import math
 from collections.abc import Mapping
@@ -33,21 +33,21 @@ AVERAGES = ("probabilities", "log_probabilities")
 class Ensemble(keras.Model):
     """Step models whose predictions are averaged at each position.
 
-    It is a step model itself: every search, `score`, `Translator`, `save_model` and
-    `keras_attnvariants.serving.export` take it in the place of a model. A step costs as
-    much as those of all members together. Alignments are averaged too.
+    An ensemble is a step model itself: every search, `score`, `Translator`,
+    `save_model` and `keras_attnvariants.serving.export` accept it. A step costs as much
+    as the steps of all members together. Alignments are averaged too.
 
     Args:
-        members: step models of the same vocabularies and special tokens, such as
-            trainings of one preset from several seeds.
-        average: what is averaged, `"probabilities"` (the logarithm of their mean) or of
-            `"log_probabilities"` (a geometric mean, which a single doubt brings down).
-        search_settings: as of a model; by default those of the first member.
-        **kwargs: those of `keras.Model`.
+        members: step models with the same vocabularies and special tokens, such as
+            runs of one preset with several seeds.
+        average: what is averaged: `"probabilities"` (the logarithm of their mean) or
+            `"log_probabilities"` (a geometric mean, which is low if one member is).
+        search_settings: as for any model; by default those of the first member.
+        **kwargs: as in `keras.Model`.
 
     Attributes:
         members: the models.
-        max_length: the smallest of theirs.
+        max_length: the smallest `max_length` of the members.
 
     Raises:
         ValueError: there are no members, or they differ in a vocabulary or special
@@ -101,7 +101,7 @@ class Ensemble(keras.Model):
         stacked = ops.stack(log_probs)
         if self.average == "probabilities":
             return ops.logsumexp(stacked, axis=0) - math.log(len(log_probs))
-        # A search makes the sum of probabilities 1 again.
+        # A search normalizes the probabilities again.
         return ops.mean(stacked, axis=0)
 
     def call(
@@ -167,7 +167,7 @@ class Ensemble(keras.Model):
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> "Ensemble":
-        # A dtype that is put into the configuration is meant for the members.
+        # A dtype in the configuration applies to the members.
         given = {name: config[name] for name in ("dtype",) if name in config}
         members = [
             keras.saving.deserialize_keras_object(
@@ -179,7 +179,7 @@ class Ensemble(keras.Model):
 
 
 def lowest_precision(members: Sequence[Any]) -> Any:
-    """The dtype policy of a member that computes in half precision, if there is one."""
+    """The dtype policy of a member in half precision, or else of the first member."""
     policies = [getattr(member, "dtype_policy", None) for member in members]
     half = (p for p in policies if p is not None and p.compute_dtype != "float32")
     return next(half, policies[0])

@@ -26,7 +26,7 @@ from keras_attnvariants.utils.typing import Tensor
 class Recurrent(keras.layers.Layer):
     """The common part of encoder and decoder: the cell and its projections.
 
-    Hochreiter and Schmidhuber 1997, with a forget gate whose bias starts at 1:
+    An LSTM (Hochreiter and Schmidhuber 1997); the bias of its forget gate starts at 1:
 
         i, f, o = sigmoid(x W + h U + b)    g = tanh(x W + h U + b)
         c' = f c + i g                      h' = o tanh(c')
@@ -90,7 +90,7 @@ class Recurrent(keras.layers.Layer):
 class LSTMEncoder(Recurrent):
     """An LSTM over a source, in one direction or in both at once.
 
-    Both directions are one loop. At padding the state does not change, so each
+    One loop runs both directions. The state does not change at padding, so each
     direction depends on real tokens only, wherever the padding is.
 
     Args:
@@ -149,11 +149,11 @@ class LSTMDecoder(Recurrent):
         alpha_t = softmax(s_{t-1} H^T)    ctx_t = alpha_t H
         s_t, c_t = LSTM([x_t ; ctx_t], (s_{t-1}, c_{t-1}))
 
-    The context itself is not computed: it adds `alpha_t (H W_ctx)` to the gates, and
-    `H W_ctx` is computed once per sentence.
+    The context itself is not computed. It would add `alpha_t (H W_ctx)` to the gates,
+    and `H W_ctx` is computed once per sentence.
 
     Args:
-        units: width of the state, that of the encoder's hidden states.
+        units: width of the state and of the encoder's hidden states.
         attention: whether it attends to the source at every position.
         **kwargs: those of `keras.layers.Layer`.
     """
@@ -218,8 +218,8 @@ class LSTMDecoder(Recurrent):
 
         Args:
             x: `[B, K, width]`.
-            state: what the previous step, or `initial_state`, returned.
-            memory: what `prepare` returned.
+            state: returned by the previous step or `initial_state`.
+            memory: returned by `prepare`.
 
         Returns:
             The hidden state `[B, K, units]`, the new state, and float32 attention
@@ -237,10 +237,10 @@ class LSTMDecoder(Recurrent):
         """The next state, and float32 attention weights `[B, K, S]` or `None`.
 
         Args:
-            gates: the share of the input in the gates, `[B, K, 4 * units]`.
+            gates: the contribution of the input to the gates, `[B, K, 4 * units]`.
             kernel: the recurrent matrix, in the compute dtype.
             state: `[B, K, units]`.
-            memory: what `prepare` returned.
+            memory: returned by `prepare`.
         """
         hidden, weights = state["hidden"], None
         # One product of two matrices: other forms transpose the kernel at every step.

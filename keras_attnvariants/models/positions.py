@@ -1,4 +1,4 @@
-"""Layers that tell a model the positions of its tokens."""
+"""Layers that add position information to embeddings."""
 
 from typing import Any
 
@@ -20,21 +20,21 @@ from keras_attnvariants.utils.typing import Tensor
 class SinusoidalPositions(Configured):
     """Adds fixed sinusoids: all sines, then all cosines.
 
-    `angle(p, m) = p / 10000^(2m / (d - 2))`, `m = 0 .. d/2 - 1`, the form of
-    tensor2tensor, of Marian and of the code of You et al. 2020.
+    `angle(p, m) = p / 10000^(2m / (d - 2))`, `m = 0 .. d/2 - 1`, as in tensor2tensor,
+    Marian and the code of You et al. 2020.
 
     Args:
         max_length: number of positions in the table.
-        endpoint: whether the largest period is that of 10000, as in these. If not, the
-            exponent is `2m / d`, as in Vaswani et al. 2017, section 3.5, and in Hugging
-            Face's MarianMT.
+        endpoint: whether the last exponent is exactly 1, as above. If not, the exponent
+            is `2m / d`, as in Vaswani et al. 2017, section 3.5, and in Hugging Face's
+            MarianMT.
 
     Raises:
         ValueError: the width is odd or below 4, or, on a call with static
             shapes, a position lies beyond the table.
     """
 
-    # How much of the model's width the positions take, and so not the embeddings.
+    # The part of the model's width that positions take instead of embeddings.
     concatenated_dim = 0
 
     def __init__(
@@ -116,7 +116,7 @@ def embedding_dim(hidden_dim: int, positions: keras.layers.Layer) -> int:
     """The width of the embeddings of a model with the given positions.
 
     Raises:
-        ValueError: they leave none.
+        ValueError: the positions leave no width for the embeddings.
     """
     width = hidden_dim - positions.concatenated_dim
     if width < 1:

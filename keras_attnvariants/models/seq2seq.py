@@ -40,7 +40,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         mask_padding: whether padding is masked. If not, the encoder runs over it and
             the decoder attends to it, as in the original; translations then depend on
             the amount of padding.
-        **kwargs: those of `EncoderDecoder`: `source_vocabulary_size` if it differs,
+        **kwargs: as in `EncoderDecoder`: `source_vocabulary_size` if it differs,
             `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
     Raises:
@@ -107,7 +107,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         self.built = True
 
     def call(self, inputs: dict[str, Tensor], training: bool | None = None) -> Tensor:
-        """Logits `[B, T, V]`; arguments and errors are those of `Transformer.call`."""
+        """Logits `[B, T, V]`; arguments and errors as for `Transformer.call`."""
         hidden, context = self.run_decoder(inputs, training)
         guidance = self.guidance_of(inputs, training)
         if guidance is not None:
@@ -121,15 +121,15 @@ class Seq2SeqLSTM(EncoderDecoder):
     def attention_scores(
         self, inputs: dict[str, Tensor], training: bool | None = False
     ) -> dict[str, dict[str, Tensor]]:
-        """The attention weights of a full pass, as `Transformer` returns its own.
+        """The attention weights of a full pass, in the form of `Transformer`.
 
         Args:
             inputs: as for `call`.
             training: whether dropout is applied.
 
         Returns:
-            `["decoder"]["cross"]`, float32 `[B, 1, T, S]`; without attention there is
-            no such entry. Rows of padding are 0.
+            `["decoder"]["cross"]`, float32 `[B, 1, T, S]`; no entry without attention.
+            Rows of padding are 0.
         """
         hidden, context = self.run_decoder(inputs, training)
         if not self.decoder.attention:
@@ -176,8 +176,8 @@ class Seq2SeqLSTM(EncoderDecoder):
     ) -> tuple[Any, ...]:
         """Logits `[B, K, V]` after tokens `[B, K]`, the next state, and an alignment.
 
-        The alignment, float32 `[B, K, S]`, is returned if scores are: the weights
-        of the attention; 0 without.
+        The alignment, float32 `[B, K, S]`, is returned if scores are requested. It
+        holds the attention weights, or 0 without attention.
         """
         x = self.embeddings.embed_step(tokens, position)
         x, state, weights = self.decoder.step(x, state, context)

@@ -1,7 +1,7 @@
 """The front end of speech recognition: recordings as inputs of an encoder.
 
-A recording is a row of integers, as a text is: each of its samples, 16 bits at 16,000
-per second, is a number from 1 to 65,535, and 0 is padding.
+Like a text, a recording is a row of integers. Each sample, 16 bits at 16,000 per
+second, is a number from 1 to 65,535; 0 is padding.
 """
 
 import math
@@ -22,10 +22,10 @@ SAMPLE_RATE = 16_000  # samples in a second
 WINDOW = 400  # samples, 25 ms
 HOP = 160  # samples from one window to the next, 10 ms
 NUM_MELS = 80
-# The number that stands for silence, and the number of all of them with padding.
+# The id of silence, and the number of ids, padding included.
 SILENCE = 1 << 15
 NUM_LEVELS = 1 << 16
-# The energy of a tone that 16 bits barely hold.
+# The energy of the quietest tone that 16 bits can represent.
 QUIETEST = 1e-6
 
 
@@ -43,7 +43,7 @@ def ids_to_samples(ids: Tensor) -> Tensor:
 
 
 def mel_filters() -> np.ndarray:
-    """The weights of the frequencies of a window in each filter, `[201, 80]`.
+    """The weight of each frequency of a window in each filter, `[201, 80]`.
 
     Triangles of height 1, at equal distances on the mel scale of Slaney (1998), from 0
     to 8,000 Hz: linear up to 1,000 Hz, logarithmic above.
@@ -63,16 +63,16 @@ def mel_filters() -> np.ndarray:
 
 
 def padded(ids: Tensor, multiple: int) -> Tensor:
-    """Ids `[B, S]` with zeros to the next multiple of a number."""
+    """Ids `[B, S]`, padded with zeros to the next multiple of a number."""
     missing = -ops.shape(ids)[1] % multiple
     is_whole = isinstance(missing, int) and missing == 0
     return ids if is_whole else ops.pad(ids, [(0, 0), (0, missing)])
 
 
 def log_mels(ids: Tensor, filters: Tensor) -> Tensor:
-    """The logarithms of the energies of recordings in filters, 0 for silence.
+    """The log mel energies of recordings, 0 for silence.
 
-    A window that begins with a sample continues into the padding, which is silent.
+    A window that begins with a real sample continues into the padding, which is silent.
 
     Args:
         ids: int `[B, S]`, `S` a multiple of 160.
@@ -105,16 +105,17 @@ def normalized(features: Tensor, is_real: Tensor) -> Tensor:
 def ctc_loss(
     logits: Tensor, is_real: Tensor, target_ids: Tensor, pad_id: int
 ) -> Tensor:
-    """The loss of reading targets off the positions of an encoder, in order.
+    """The CTC loss of targets, given logits at the positions of an encoder.
 
     Connectionist temporal classification (Graves et al. 2006): the negative logarithm
-    of the probability of all ways to write the target, with repetitions and blanks
-    between its tokens. A target that is too long for its source adds nothing.
+    of the total probability of all ways to write the target with repetitions of its
+    tokens and blanks between them. A target that is too long for its source adds
+    nothing.
 
     Args:
-        logits: `[B, S, V]`, of which padding stands for the blank.
+        logits: `[B, S, V]`; the id of padding stands for the blank.
         is_real: bool `[B, S]`, which positions are real.
-        target_ids: int `[B, T]`, which start with BOS.
+        target_ids: int `[B, T]`, starting with BOS.
         pad_id: id of padding.
 
     Returns:
@@ -138,33 +139,33 @@ def ctc_loss(
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class SpeechFrontEnd(Configured):
-    """Recordings as the inputs of an encoder, one position for every 40 ms.
+    """Turns recordings into inputs of an encoder, one position for every 40 ms.
 
-    In the place of the source embeddings of a `Transformer`:
+    It replaces the source embeddings of a `Transformer`:
 
         x = normalize(log(max(|STFT(samples)|^2 M / 1e-6, 1)))
         x = GLU(conv(GLU(conv(x))))
 
     Windows of 25 ms begin every 10 ms; `M` are 80 filters on the mel scale. Each
     filter has mean 0 and variance 1 over the windows of a recording, in float32
-    whatever the model computes in. In training, stretches of time and bands of filters
+    regardless of the model's dtype. In training, stretches of time and bands of filters
     are set to the mean (SpecAugment, Park et al. 2019). Two convolutions of stride 2
-    with gated linear units follow, as in fairseq's models of speech. Padding is 0 in
-    front of both of them, and has no effect.
+    with gated linear units follow, as in fairseq's speech models. Padding is set to 0
+    before each of them, and has no effect.
 
     Args:
-        hidden_dim: width of the outputs, that of the model.
+        hidden_dim: width of the outputs and of the model.
         kernel_size: number of positions that a convolution spans.
         num_time_masks, num_mel_masks: how many stretches and bands are masked in
             training; 0 for none.
-        longest_time_mask: windows in the longest stretch that may be masked, at most a
-            fifth of those of a recording.
-        widest_mel_mask: filters in the widest band that may be masked.
+        longest_time_mask: maximum number of windows in a masked stretch, which is never
+            longer than a fifth of a recording.
+        widest_mel_mask: maximum number of filters in a masked band.
         seed: seed of the masks; `None` for a random one.
-        **kwargs: those of `keras.layers.Layer`.
+        **kwargs: as in `keras.layers.Layer`.
 
     Attributes:
-        stride: samples in a position.
+        stride: number of samples per position.
         vocabulary_size: number of values of a sample, with padding.
 
     Raises:
@@ -233,7 +234,7 @@ class SpeechFrontEnd(Configured):
         return ops.not_equal(ids[:, :: self.stride], 0)
 
     def features(self, ids: Tensor) -> Tensor:
-        """The normalized logarithms of energies of recordings `[B, S]`.
+        """The normalized log mel energies of recordings `[B, S]`.
 
         Returns:
             float32 `[B, S / 160, 80]`, 0 for padding.
@@ -273,12 +274,12 @@ class SpeechFrontEnd(Configured):
     def drawn(
         self, count: int, widest: Tensor, size: Tensor, features: Tensor, axis: int
     ) -> Tensor:
-        """Places of an axis of features that lie in one of several random spans.
+        """A mask of the places of an axis that lie in one of several random spans.
 
         Args:
             count: number of spans.
-            widest: float32 `[B]`, their largest width.
-            size: float32 `[B]`, number of places that they may take.
+            widest: float32 `[B]`, their maximum width.
+            size: float32 `[B]`, number of places that they may cover.
             features: `[B, F, 80]`.
             axis: 1 or 2.
 

@@ -1,4 +1,4 @@
-"""An attention variant in the place of attention in a Keras model that exists."""
+"""Replacing the attention layers of an existing Keras model with a variant."""
 
 import inspect
 import math
@@ -17,11 +17,11 @@ from keras_attnvariants.models.templates import check_role
 
 @dataclass(frozen=True)
 class SwappedLayer:
-    """A replaced layer, and what became of its weights; `print` shows one line.
+    """A replaced layer and the fate of its weights; `print` shows one line.
 
     Attributes:
         name: name of the layer, before and after.
-        before, after: names of the classes.
+        before, after: names of the old and the new class.
         taken: weights of the old layer that the new one has taken over.
         left: weights of the old layer that mean nothing in the new one.
         new: weights of the new layer that have their initial values.
@@ -45,7 +45,7 @@ class SwappedModel(NamedTuple):
 
     Attributes:
         model: the new model.
-        layers: what became of each attention layer.
+        layers: a `SwappedLayer` for each replaced layer.
     """
 
     model: keras.Model
@@ -57,28 +57,28 @@ def swap_attention(
     layer: BaseAttention,
     names: Collection[str] | None = None,
 ) -> SwappedModel:
-    """A copy of a model with a variant in the place of its attention layers.
+    """Copies a model, with its attention layers replaced by a variant.
 
     Attention layers are `keras.layers.MultiHeadAttention` and those of this package,
     in the model or in functional and Sequential models within it. A variant with the
     same number and width of heads takes over the projections that it has: queries and
     keys together, values and output together. `key_dim` and `value_dim` are those of
-    the old layer unless `layer` gives its own. All other layers keep their weights.
+    the old layer unless `layer` sets them. All other layers keep their weights.
 
     Args:
-        model: a built functional or Sequential model; it stays as it is.
-        layer: the variant, of which each place gets a copy, with the name, dtype policy
-            and `trainable` of the layer that was there.
+        model: a built functional or Sequential model; it is not changed.
+        layer: the variant. Each copy of it has the name, dtype policy and `trainable`
+            of the layer that it replaces.
         names: names of the layers to replace; `None` for all attention layers.
 
     Returns:
-        A `SwappedModel`, that is `(model, layers)`. The model is compiled anew if the
-        old one was compiled.
+        A `SwappedModel`, that is `(model, layers)`. The new model is compiled if the
+        old one was.
 
     Raises:
         TypeError: `layer` is not an attention layer of this package.
-        ValueError: the model is of another kind or not built, has no such layers, or
-            the variant cannot do what the old layer does.
+        ValueError: the model is of another kind, is not built, or has no such layers;
+            or the variant cannot do what the old layer does.
 
     Example:
 
@@ -119,7 +119,7 @@ def copied(
 
     Args:
         model: a functional or Sequential model.
-        layer: the variant that takes the place of the chosen layers, copied.
+        layer: the variant whose copies replace the chosen layers.
         chosen: ids of the attention layers to replace.
     """
     copies: list[tuple[keras.layers.Layer, keras.layers.Layer]] = []
@@ -200,10 +200,10 @@ def attention_layers(model: keras.Model) -> list[keras.layers.Layer]:
 
 
 def variant_for(old: keras.layers.Layer, template: BaseAttention) -> BaseAttention:
-    """A copy of the template for the place of an attention layer.
+    """A copy of the template to replace an attention layer.
 
     Raises:
-        ValueError: the old layer does something that no variant can.
+        ValueError: the old layer does something that no variant can do.
     """
     before, sizes = old.get_config(), projections(old)
     width, _ = sizes.get("query_dense", (None, None))
@@ -237,13 +237,13 @@ def check_call(layer: BaseAttention, args: Any, kwargs: Any) -> None:
         check_role("layer", layer, "encoder")
 
 
-# What is taken over together: keys are made for their queries, outputs for their
-# values.
+# Projections that are taken over together: keys only fit their queries, and outputs
+# only their values.
 PAIRS = (("query_dense", "key_dense"), ("value_dense", "output_dense"))
 
 
 def report(old: keras.layers.Layer, new: BaseAttention) -> SwappedLayer:
-    """Copies the projections that mean the same in two layers, and says which.
+    """Copies the projections that mean the same in two layers, and reports them.
 
     Raises:
         ValueError: the old layer is quantized.
@@ -270,7 +270,7 @@ def take_projections(
     """Copies the projections that mean the same in two layers.
 
     Returns:
-        Pairs of a weight of the old layer and that of the new one.
+        Pairs of a weight of the old layer and its copy in the new one.
 
     Raises:
         ValueError: the old layer is quantized.
@@ -293,7 +293,7 @@ def take_projections(
 def projections(layer: keras.layers.Layer) -> dict[str, tuple[int, int]]:
     """The sizes of the projections of a layer, each as one matrix.
 
-    Keras has an axis for the heads.
+    The kernels of Keras have another axis, for the heads.
 
     Raises:
         ValueError: the layer is quantized.

@@ -1,4 +1,4 @@
-"""Template layers: one attention layer stands for one in every block of a stack."""
+"""Template layers: one attention layer is cloned for every block of a stack."""
 
 import re
 from collections.abc import Mapping
@@ -19,16 +19,16 @@ AnyBlock = TypeVar("AnyBlock", bound=Block)
 # An attention layer, `None` for no such sub-layer, or a list of one for each block.
 Templates = BaseAttention | None | Sequence[BaseAttention | None]
 
-# The arguments that a variant has to be given for a role.
+# The arguments that a variant needs for a role.
 NEEDED = {
     ("ConcatenatedNgram", "decoder"): "causal=True",
     ("NeuralNgram", "decoder"): "causal=True",
 }
 
-# How Keras begins when a class is not registered.
+# The start of Keras' message about a class that is not registered.
 UNKNOWN_CLASS = re.compile(r"Could not locate class '([^']*)'")
 
-# The arguments with which a layer that cannot serve in a role could.
+# The arguments with which a layer would fit a role that it does not fit.
 REMEDIES = NEEDED | {
     ("ConcatenatedNgram", "encoder"): "causal=False",
     ("NeuralNgram", "encoder"): "causal=False",
@@ -40,7 +40,7 @@ REMEDIES = NEEDED | {
 
 
 def per_layer(name: str, templates: Any, num_layers: int) -> list[Any]:
-    """One entry per block, from a list of them or from one entry for all.
+    """One entry per block, from a list or from a single entry for all blocks.
 
     Raises:
         ValueError: the length of a list is not `num_layers`.
@@ -60,11 +60,11 @@ def check_role(name: str, template: Any, role: str) -> None:
 
     Args:
         name: name of the argument, such as `"cross_attention"`.
-        template: what was given for it.
+        template: value of the argument.
         role: `"encoder"`, `"decoder"` or `"cross"`.
 
     Raises:
-        TypeError: it is something else.
+        TypeError: `template` is something else.
         ValueError: the layer cannot serve in the role; the message lists alternatives.
     """
     if template is None:
@@ -87,16 +87,16 @@ def check_role(name: str, template: Any, role: str) -> None:
 
 
 def check_source_embedding(layer: Any, **options: Any) -> None:
-    """Checks that `layer` can stand for the source embeddings, or is `None`.
+    """Checks that `layer` can replace the source embeddings, or is `None`.
 
     Args:
-        layer: what was given as `source_embedding`.
-        **options: other arguments of the model, which have to be what they are by
-            default if there is a layer.
+        layer: value of the argument `source_embedding`.
+        **options: other arguments of the model, which must be left out if there is a
+            layer.
 
     Raises:
         TypeError: it is no such layer.
-        ValueError: an option cannot go with it.
+        ValueError: an option was not left out.
     """
     if layer is None:
         return
@@ -118,7 +118,7 @@ def alternatives(role: str, but: str = "") -> list[str]:
 
     Args:
         role: `"encoder"`, `"decoder"` or `"cross"`.
-        but: the name of a class that is none of them.
+        but: the name of a class to leave out.
     """
     return [
         f"{name}({NEEDED[name, role]})" if (name, role) in NEEDED else name
@@ -144,7 +144,7 @@ def clone(
 
 
 def with_policy(model: keras.Model, policy: str) -> keras.Model:
-    """A model like another, with the same weights and another dtype policy.
+    """Copies a model with its weights, under another dtype policy.
 
     Args:
         model: a model of this package.
@@ -163,7 +163,7 @@ def serialize(templates: Any) -> Any:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The error that led to all others up to the given one."""
+    """The first error in the chain of causes of the given one."""
     while before := error.__cause__ or error.__context__:
         error = before
     return error
@@ -172,11 +172,11 @@ def first_cause(error: BaseException) -> BaseException:
 def deserialize(config: Any) -> Any:
     """The inverse of `serialize`; other values are returned as they are.
 
-    Keras reports what a constructor raises as a `TypeError` that prints the whole
-    configuration. Here it is the error of the constructor if that is a `ValueError`.
+    Keras turns errors of a constructor into a `TypeError` that prints the whole
+    configuration. This function raises a `ValueError` of the constructor as it is.
 
     Raises:
-        TypeError: a configuration is not that of an object.
+        TypeError: a configuration does not describe an object.
         ValueError: an argument is out of range, or a class is not known.
     """
     if isinstance(config, list | tuple):

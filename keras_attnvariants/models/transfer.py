@@ -1,4 +1,4 @@
-"""The weights of a trained model in another one, as far as they mean the same there."""
+"""Transfer of the weights of a trained model to another model."""
 
 import contextlib
 from collections.abc import Iterable
@@ -25,8 +25,8 @@ class TakenWeights(NamedTuple):
     Attributes:
         taken: paths of the weights that the new model has taken over, and their numbers
             of elements.
-        left: the same of weights of the old model that mean nothing in the new one.
-        new: the same of weights of the new model that have their initial values.
+        left: the same for weights of the old model that mean nothing in the new one.
+        new: the same for weights of the new model that have their initial values.
     """
 
     taken: dict[str, int]
@@ -44,15 +44,15 @@ class TakenWeights(NamedTuple):
 
 
 def take_weights(old: keras.Model, new: keras.Model) -> TakenWeights:
-    """Gives a model the weights of another one, where they mean the same.
+    """Copies the weights of a model to another one, where they mean the same.
 
-    That is where the layers have the same place, and the weights the same shape. Of
-    attention layers that differ in their kind or configuration, the projections are
-    taken over as in `swap_attention`: queries with keys, values with outputs.
+    They do if their layers have the same place and their shapes are equal. Attention
+    layers that differ in kind or configuration take over projections as in
+    `swap_attention`: queries with keys, values with outputs.
 
     Args:
         old: a built model.
-        new: another one, whose weights are set.
+        new: another model, whose weights are set.
 
     Raises:
         ValueError: no matrix has the same place and shape in both.
@@ -84,9 +84,9 @@ def take_weights(old: keras.Model, new: keras.Model) -> TakenWeights:
 
 @contextlib.contextmanager
 def sums_in_float32(model: keras.Model) -> Iterator[None]:
-    """Context in which Keras saves matrices with LoRA in the dtype of variables.
+    """Context in which Keras saves matrices with LoRA in the variable dtype.
 
-    Otherwise it rounds them to that of computation, also where nothing was added.
+    Otherwise Keras rounds them to the compute dtype, even where nothing was added.
     """
     policies = {
         layer: layer.dtype_policy
@@ -103,7 +103,7 @@ def sums_in_float32(model: keras.Model) -> Iterator[None]:
 
 
 def has_same_architecture(first: keras.Model, second: keras.Model) -> bool:
-    """Whether two models have weights of the same shapes, and compute the same."""
+    """Whether two models have weights of the same shapes and the same computation."""
     shapes = (
         {path: tuple(weight.shape) for path, weight in by_path(model.weights).items()}
         for model in (first, second)
@@ -114,7 +114,7 @@ def has_same_architecture(first: keras.Model, second: keras.Model) -> bool:
 def _changed_attention(
     old: keras.Model, new: keras.Model
 ) -> Iterator[tuple[BaseAttention, BaseAttention]]:
-    """The attention layers of two models that have one place, and compute otherwise."""
+    """The attention layers of two models that have the same place but differ."""
     before = {_place(layer.path): layer for layer in _attention_layers(old)}
     for layer in _attention_layers(new):
         other = before.get(_place(layer.path))

@@ -38,7 +38,7 @@ from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Of the arguments of `Transformer`, those that its base class stores.
+# Local names in the constructor of `Transformer` that it does not store itself.
 NOT_OURS = ("self", "__class__", "vocabulary_size", "kwargs")
 
 
@@ -62,30 +62,28 @@ class Transformer(EncoderDecoder):
         dropout: rate on the embeddings and on the output of every sub-layer.
         feed_forward_dropout: rate inside the feed-forward sub-layers.
         activation: activation of the feed-forward sub-layers.
-        normalization: `"pre"` (and once after the last block) or `"post"`.
+        normalization: `"pre"` (also once after the last block) or `"post"`.
         positions: layer that adds positions to embeddings or concatenates them; `None`
             for `SinusoidalPositions`.
         embedding_scale: whether embeddings are multiplied by `sqrt(hidden_dim)`.
         tie_embeddings: `"all"`, `"decoder"` (target and output) or `"none"`.
         softmax_bias: whether the output projection has a bias.
-        source_eos: whether the model reads sources with an EOS, which it adds to the
-            ids that it is given. Weights of attention to it are left out of what is
-            returned.
-        source_embedding: a template of a layer that takes the place of the source
-            embeddings, such as `SpeechFrontEnd`. `tie_embeddings="all"` then ties those
-            of the target and the output, and the size of the source vocabulary is that
-            of the layer.
-        **kwargs: those of `EncoderDecoder`: `source_vocabulary_size` if it differs,
+        source_eos: whether the model appends an EOS to the source ids. Returned
+            attention weights do not include it.
+        source_embedding: a template of a layer that replaces the source embeddings,
+            such as `SpeechFrontEnd`. `tie_embeddings="all"` then ties target and output
+            embeddings only, and the layer defines the size of the source vocabulary.
+        **kwargs: as in `EncoderDecoder`: `source_vocabulary_size` if it differs,
             `max_length` (512), `pad_id` (0), `bos_id` (2), `eos_id` (3), `dtype`, ….
 
     Attributes:
-        ctc_weight: in training, factor of a `ctc_loss` of the encoder's outputs, which
-            the output projection turns into logits; `None` for none. It is not part of
-            the configuration.
+        ctc_weight: factor of a `ctc_loss` in training, with logits that the output
+            projection computes from the encoder's outputs; `None` for no such loss. It
+            is not part of the configuration.
 
     Raises:
         TypeError, ValueError: an argument is out of range, a list has the wrong
-            length, or a variant is in a place that it cannot serve in.
+            length, or a variant cannot serve in its place.
 
     Example:
 
@@ -197,8 +195,8 @@ class Transformer(EncoderDecoder):
         """Logits `[B, T, V]` for each target position, given all tokens before it.
 
         Args:
-            inputs: int `source_ids` `[B, S]` and `target_ids` `[B, T]`, which starts
-                with BOS, both padded on the right with `pad_id`. With a
+            inputs: int `source_ids` `[B, S]` and `target_ids` `[B, T]` (starting with
+                BOS), both padded on the right with `pad_id`. With a
                 `source_embedding`, `S` is rounded up to a multiple of its stride.
             training: whether dropout is applied.
 
@@ -261,7 +259,7 @@ class Transformer(EncoderDecoder):
         }
 
     def read_source(self, source_ids: Tensor) -> Tensor:
-        """Source ids `[B, S]` as the encoder reads them, perhaps with EOS."""
+        """Source ids `[B, S]` as the encoder reads them: with EOS if `source_eos`."""
         if not self.source_eos:
             return source_ids
         return with_token(source_ids, self.eos_id, self.pad_id)
@@ -300,7 +298,7 @@ class Transformer(EncoderDecoder):
     ) -> tuple[Tensor, Tensor]:
         """The encoded source `[B, S, hidden_dim]` and its bool mask `[B, S]`.
 
-        They have one more position with `source_eos`.
+        With `source_eos`, they have one more position.
         """
         longest = self.max_length * self.source_stride
         check_length("source_ids", source_ids.shape[1], longest)
@@ -320,7 +318,7 @@ class Transformer(EncoderDecoder):
     # The step-model protocol
 
     def encode(self, source_ids: Tensor) -> State:
-        """The memories of all cross-attention, and the mask of a source `[B, S]`."""
+        """The memory of each cross-attention, and the mask of a source `[B, S]`."""
         encoded, mask = self.run_encoder(source_ids, training=False)
         return {
             block.name: block.prepare(encoded, mask) for block in self.decoder_blocks
@@ -349,8 +347,9 @@ class Transformer(EncoderDecoder):
     ) -> tuple[Any, ...]:
         """Logits `[B, K, V]` after tokens `[B, K]`, the next state, and an alignment.
 
-        The alignment, float32 `[B, K, S]`, is returned if scores are: the weights
-        of the last cross-attention that has some, averaged over its heads; else 0.
+        The alignment, float32 `[B, K, S]`, is returned if scores are requested. It
+        holds the weights of the last cross-attention that has weights, averaged over
+        heads, or 0 if there is none.
         """
         x = self.embeddings.embed_step(tokens, position)
         state, alignment = with_common_histories(state), None

@@ -7,12 +7,12 @@
 >>> preset.published.bleu["en-de"]
 30.3
 
-`presets.list()` gives them all, or those that fit a filter, as a sequence that prints
-as a table.
+`presets.list()` returns all presets, or those that match a filter, as a sequence that
+prints as a table.
 """
 
-# Importing a paper's module registers its presets; our own refer to those of the
-# papers and import them.
+# Importing a paper's module registers its presets. Our own presets refer to the papers'
+# presets and import them.
 from keras_attnvariants.presets import kav as _kav  # noqa: F401
 from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import PublishedFigures

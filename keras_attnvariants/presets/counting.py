@@ -1,9 +1,9 @@
 """Counting the parameters of a configuration by building it, without its arrays.
 
-A `Transformer` is the sum of its parts: it is built once without sub-layers, and once
-more with each distinct sub-layer. What a sub-layer adds, its residual connection
-included, is the difference. No variant needs a formula, and a deep model takes no
-longer than a shallow one.
+A `Transformer` is the sum of its parts. It is built once without sub-layers, and once
+with each distinct sub-layer; the difference is the size of the sub-layer and its
+residual connection. No variant needs a formula, and counting a deep model takes no
+longer than counting a shallow one.
 """
 
 import json
@@ -19,7 +19,7 @@ from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.templates import per_layer
 
-# One block on either side, and nothing in it.
+# One empty block in the encoder and one in the decoder.
 WITHOUT_SUBLAYERS = {
     "num_layers": 1,
     "num_decoder_layers": 1,
@@ -30,21 +30,21 @@ WITHOUT_SUBLAYERS = {
 }
 
 
-# By class of the model, its arguments, and the class of a layer in them.
+# Counts by model class, its arguments, and the class of a layer in them.
 _counts: dict[tuple[type[keras.Model], str, type | None], int] = {}
 
 
 def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int:
-    """Number of parameters of a model; no array is allocated to count them.
+    """Counts the parameters of a model without allocating arrays.
 
     Args:
         model: class of the model.
-        config: arguments of `model`, in the form of its `get_config`; those that are
-            missing have their defaults.
+        config: arguments of `model`, in the form of its `get_config`; missing arguments
+            have their defaults.
 
     Raises:
-        ValueError: a layer in `config` is of a class that is not known, or `model` does
-            not accept an argument.
+        ValueError: the class of a layer in `config` is unknown, or `model` does not
+            accept an argument.
 
     Example:
 
@@ -60,7 +60,7 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
     for (argument, text), number in sublayers(config).items():
         entry, cls = json.loads(text), None
         if isinstance(entry, dict):
-            # A class that was registered anew under its old name is another layer.
+            # A class that was registered again under the same name is another layer.
             cls = keras.saving.get_registered_object(entry.get("class_name"))
         added = count_built(model, to_json({**bare, argument: entry}), cls) - count_bare
         # A feed-forward sub-layer is added to the encoder and to the decoder.
@@ -91,7 +91,7 @@ def sublayers(config: Mapping[str, Any]) -> Counter[tuple[str, str]]:
 def count_built(
     model: type[keras.Model], config: str, layer: type | None = None
 ) -> int:
-    """Number of parameters of a model that is built without its arrays, once.
+    """Number of parameters of a model, built without arrays; results are cached.
 
     Args:
         model: class of the model.
@@ -106,7 +106,7 @@ def count_built(
 
 
 def without_arrays(build: Callable[[], keras.Model]) -> keras.Model:
-    """A model whose weights have names and shapes, and no values.
+    """A model whose weights have names and shapes, but no values.
 
     Args:
         build: builds the model.

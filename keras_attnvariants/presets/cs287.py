@@ -1,8 +1,8 @@
 """Chen, Ling and Rivera 2019: two LSTM models and two small Transformers.
 
-A course report. The LSTM models and the data follow the released code. For the
-Transformers the report gives depth, heads, width and dropout; the notes of the presets
-say what it leaves open. Sizes, training and scores are in `cs287.toml`.
+The paper is a course report. The LSTM models and the data follow the released code. For
+the Transformers, the report gives depth, heads, width and dropout; the notes of the
+presets say what it leaves open. Sizes, training and scores are in `cs287.toml`.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ def transformer(
 
 
 def architecture_of(model: str) -> Callable[..., dict[str, Any]]:
-    """The arguments of an LSTM model are its options."""
+    """The architecture of a model; the arguments of an LSTM model are its options."""
     return dict if model.startswith("seq2seq") else transformer
 
 

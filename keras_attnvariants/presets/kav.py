@@ -1,7 +1,7 @@
 """Our own presets: variants of every family, in sizes that train on a CPU.
 
-Their sizes and settings are in `kav.toml`. The settings are starting points. They have
-no published figures; docs/RESULTS.md has those that we measured.
+Their sizes and settings are in `kav.toml`. The settings are starting points. The
+presets have no published figures; docs/RESULTS.md has figures that we measured.
 """
 
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from typing import Any
 
 from keras_attnvariants.models import Seq2SeqLSTM
 
-# Importing them registers the presets that ours refer to.
+# Importing these modules registers the presets that ours refer to.
 from keras_attnvariants.presets import cs287 as _cs287  # noqa: F401
 from keras_attnvariants.presets import loem2022 as _loem2022  # noqa: F401
 from keras_attnvariants.presets import nguyen2018 as _nguyen2018  # noqa: F401
@@ -32,11 +32,11 @@ OURS = read_toml("kav")
 # The published preset whose architecture each of ours has.
 PUBLISHED: dict[str, str] = OURS["published"]
 
-# Those that there are for each corpus, whose name may end with a direction.
+# The presets for each corpus, whose name may end with a direction.
 BY_CORPUS: dict[str, list[str]] = {"multi30k": [*PUBLISHED], **OURS["presets"]}
 
-# Self-attention that none of the papers' presets have: its class, and further arguments
-# of those in the decoder.
+# Self-attention that no preset of a paper has: its class, and further arguments of the
+# layers in the decoder.
 SELF_ATTENTION: dict[str, tuple[str, dict[str, Any]]] = {
     "alibi": ("AlibiAttention", {}),
     "relative-bias": ("RelativeBiasAttention", {"bidirectional": False}),
@@ -64,8 +64,8 @@ def own_architecture(name: str, num_heads: int, **sizes: Any) -> dict[str, Any]:
 def options(model: Preset, corpus: str) -> dict[str, Any]:
     """The options of a published preset in our size for a corpus.
 
-    Attention is the only difference between our models. Those of the report keep every
-    published setting but sizes, dropout and vocabulary.
+    Our models differ only in attention. The exception are those of the CS287 report,
+    which keep every published setting but sizes, dropout and vocabulary.
     """
     sizes = OURS["sizes"][corpus]
     if model.name.startswith("cs287/"):
@@ -94,7 +94,7 @@ def in_encoder(
 def preset(name: str, corpus: str) -> Preset:
     """A preset with the architecture of a published one, in our size for a corpus.
 
-    Of another task than translation, the encoder alone has this architecture.
+    For tasks other than translation, only the encoder has this architecture.
 
     Args:
         name: key of `PUBLISHED`.

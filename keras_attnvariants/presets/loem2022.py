@@ -1,10 +1,10 @@
 """Loem, Takase, Kaneko and Okazaki 2022: multi-head neural n-grams.
 
-Neural n-grams, local attention or learned attention take the place of self-attention,
-in all layers or in some. What the paper leaves open follows the original Transformer:
+Neural n-grams, local attention or learned attention serve as self-attention, in all
+layers or in some. What the paper leaves open follows the original Transformer:
 post-normalization, and biases in attention as in the library that the paper used.
 
-Neural n-grams have the form whose number of parameters is the published one: no output
+Neural n-grams have the form that matches the published number of parameters: no output
 projection, and windows of `n` vectors in the encoder too. `neural-ngram-as-written`
 follows the text of the paper instead, except that a head reads its slice of the vectors
 in both.
@@ -44,7 +44,7 @@ def local_attention(stack: Stack) -> dict[str, Any]:
 def neural_ngram(stack: Stack, n: int = N, **options: Any) -> dict[str, Any]:
     """Neural n-grams with the published number of parameters.
 
-    They have no `W`, and windows of `n` vectors: in encoders, centred ones.
+    They have no `W`, and windows of `n` vectors, which are centred in encoders.
     """
     reach = n if stack["causal"] else (n + 1) // 2
     config = {"num_heads": stack["num_heads"], "n": reach, "causal": stack["causal"]}

@@ -7,17 +7,18 @@ have in common. Each row of a table is a preset:
 * `rows`: a line per model, with its name and a value, or `-`, for each column. The
   first line has the names of the columns: options of the preset, and fields of
   `PublishedFigures`, such as `loss`, `bleu.en-de` or, for the direction of the corpus,
-  `bleu`. Cells may be missing at the end.
+  `bleu`. Cells at the end of a line may be missing.
 
-Settings are those of all presets whose names they match; later ones are stronger:
+Settings apply to all presets whose names they match; later settings override earlier
+ones:
 
 * `models`, `corpora`: patterns of names, such as `lowest-*-ngram`; by default all;
 * `scored`: whether the presets have BLEU; by default both;
 * `options`, `training`: fields of `Preset` and of `TrainingSettings`; with the option
   `front_end` a model reads recordings, see `with_front_end`;
-* `model`, `task`: names of the class of the model, `Transformer` by default, and of
-  what it does, `translation` by default;
-* `note`: joins the notes of the preset.
+* `model`, `task`: names of the model class, `Transformer` by default, and of the task,
+  `translation` by default;
+* `note`: is added to the notes of the preset.
 """
 
 import ast
@@ -84,7 +85,7 @@ def register_paper(
 
 
 def fits(settings: Mapping[str, Any], model: str, corpus: str, is_scored: bool) -> bool:
-    """Whether settings are those of a preset, by the names of its model and corpus."""
+    """Whether settings apply to a preset, by the names of its model and corpus."""
     return settings.get("scored", is_scored) == is_scored and all(
         any(fnmatchcase(name, pattern) for pattern in settings.get(key, ["*"]))
         for key, name in (("models", model), ("corpora", corpus))
@@ -92,7 +93,7 @@ def fits(settings: Mapping[str, Any], model: str, corpus: str, is_scored: bool) 
 
 
 def merged(settings: list[dict[str, Any]], key: str) -> dict[str, Any]:
-    """The values of all settings under a key; later ones are stronger."""
+    """The values of all settings under a key; later ones override earlier ones."""
     return {k: v for part in settings for k, v in part.get(key, {}).items()}
 
 
@@ -103,7 +104,7 @@ def read_table(
 
     Args:
         text: the rows of a table.
-        corpus: ends with the direction of translation of columns which name none.
+        corpus: ends with the direction of translation for columns that name none.
     """
     (_, *columns), *lines = (line.split() for line in text.strip().split("\n"))
     direction = "-".join(corpus.split("-")[-2:])

@@ -1,4 +1,4 @@
-"""A named configuration: how to build it, how it was trained, what it scored."""
+"""Presets: how to build a configuration, how it was trained, and what it scored."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from keras_attnvariants.utils.typing import DType
 
 
 def layer_config(class_name: str, **config: Any) -> dict[str, Any]:
-    """An object of this package in the form that Keras serializes it to."""
+    """An object of this package in its serialized form in Keras."""
     return {"class_name": f"keras_attnvariants>{class_name}", "config": config}
 
 
@@ -37,7 +37,7 @@ def with_front_end(
     Args:
         architecture: maps `options` to the arguments of a `Transformer`.
         front_end: further arguments of its `SpeechFrontEnd`.
-        **options: those of the architecture.
+        **options: options of the architecture.
     """
     config = architecture(**options)
     layer = layer_config("SpeechFrontEnd", hidden_dim=config["hidden_dim"], **front_end)
@@ -60,7 +60,7 @@ class TrainingSettings(SearchSettings):
         beta_1, beta_2, epsilon: settings of Adam.
         averaged_checkpoints: how many of the last checkpoints are averaged into the
             final weights.
-        beam_size, length_penalty, extra_length, min_length, no_repeat_ngram: as of
+        beam_size, length_penalty, extra_length, min_length, no_repeat_ngram: as in
             `SearchSettings`.
         vocabulary: how words are split into tokens.
         metric: how the published figures were computed, as far as the paper says.
@@ -86,7 +86,7 @@ class TrainingSettings(SearchSettings):
 
     @property
     def search(self) -> SearchSettings:
-        """The settings of decoding, which a model carries with it."""
+        """The decoding settings, which are stored in the model."""
         names = SearchSettings().to_dict()
         return SearchSettings(**{name: getattr(self, name) for name in names})
 
@@ -98,14 +98,14 @@ class PublishedFigures:
     Attributes:
         bleu: BLEU of translations of the test set by direction, such as `"en-de"`.
         sentences_per_second: speed of translation on the paper's GPU.
-        max_batch_tokens: tokens of the largest training batch that fits into the
-            memory of the paper's GPU.
+        max_batch_tokens: number of tokens of the largest training batch that fits into
+            the memory of the paper's GPU.
         ter: translation edit rate on the test set by direction; lower is better.
         dev_bleu, dev_ter: the same on the development set.
         rouge: F1 of summaries by measure, such as `"rouge-1"`.
         wer: word error rate in per cent by test set; lower is better.
         parameters: number of parameters as printed, in whole millions.
-        relative_training_time: training time, the paper's baseline being 1.
+        relative_training_time: training time relative to the paper's baseline.
         loss: cross-entropy per token, in nats.
         perplexity: exponential of the loss.
     """
@@ -143,13 +143,13 @@ class Preset(JupyterMixin):
         paper: the publication, or a description of our own configurations.
         architecture: function that maps `options` to the arguments of `model`, in
             the form of its `get_config`.
-        options: sizes and all else that the architecture leaves open, with the
-            published values; `build` accepts others.
+        options: arguments of the architecture, such as sizes, with the published
+            values; `build` accepts other values.
         training: how it was trained and decoded.
         published: its scores; empty where nothing was published.
-        notes: what to know about the figures.
+        notes: remarks on the figures.
         model: class of the model.
-        task: name of what its models do.
+        task: name of the task of its models.
 
     Example:
 
@@ -171,7 +171,7 @@ class Preset(JupyterMixin):
     task: str = "translation"
 
     def __rich__(self) -> Table:
-        """Its facts in rows, as a notebook shows them."""
+        """A table of its fields, as a notebook shows it."""
         table = Table(box=None, show_header=False, padding=(0, 2, 0, 0))
         rows: list[tuple[str, Any]] = [
             ("preset", self.name),
@@ -201,12 +201,12 @@ class Preset(JupyterMixin):
 
     @property
     def config(self) -> dict[str, Any]:
-        """The arguments of `model`, JSON-able, in the form of its `get_config`."""
+        """The arguments of `model` as JSON values, in the form of its `get_config`."""
         return self.architecture(**self.options)
 
     @property
     def parameters(self) -> int:
-        """Number of parameters; no array is allocated to count them."""
+        """Number of parameters, counted without allocating arrays."""
         return count_parameters(self.model, self.config)
 
     @property
@@ -255,7 +255,9 @@ class Preset(JupyterMixin):
         self.count(vocabulary_size, **overrides)
 
     def count(self, vocabulary_size: int | None = None, **overrides: Any) -> int:
-        """Number of parameters of what `build` returns; no array is allocated.
+        """Number of parameters of the model that `build` would return.
+
+        No array is allocated.
 
         Raises:
             ValueError: an override names no argument, or a value is out of range.

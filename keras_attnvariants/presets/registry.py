@@ -1,4 +1,4 @@
-"""All presets by name: getting one, and lists of them, which print as tables."""
+"""The registry of presets: access by name, and lists that print as tables."""
 
 import difflib
 import math
@@ -47,7 +47,7 @@ def names() -> list[str]:
 
 
 def get(name: str) -> Preset:
-    """The preset of this name.
+    """The preset with a name.
 
     A name may be cut at a hyphen if only one preset continues it:
     `you2020/hc-sa/iwslt16` is `you2020/hc-sa/iwslt16-en-de`. You et al. write `/-sa`
@@ -91,16 +91,15 @@ def list_presets(
     min_parameters: int | None = None,
     max_parameters: int | None = None,
 ) -> "PresetList":
-    """The presets that fit all of the filters; without filters, all presets.
+    """The presets that match all filters; without filters, all presets.
 
     Args:
-        name: text in the name; upper and lower case are the same.
+        name: text in the name, ignoring case.
         paper: text in the first part of the name or in the title, such as
             `"you2020"` or `"Nguyen"`.
         variant: attention class that the model contains, or the name of one; or the
             middle part of the preset's name, such as `"hc-sa"`.
-        min_parameters, max_parameters: bounds of the number of parameters, both
-            inclusive.
+        min_parameters, max_parameters: inclusive bounds of the number of parameters.
 
     Returns:
         A list of `Preset`, which prints as a table.
@@ -136,9 +135,9 @@ def list_presets(
 
 
 class PresetList(UserList[Preset], JupyterMixin):
-    """A list of presets that prints as a table, paper by paper, also in a notebook.
+    """A list of presets that prints as one table per paper, also in a notebook.
 
-    Its tables have the name, layers x width, the number of parameters, and published
+    The tables have the name, layers x width, the number of parameters, and published
     figures: BLEU by direction; where there is none, BLEU on the development set, ROUGE
     or word error rates. They fit into 80 columns.
     """
@@ -192,5 +191,5 @@ def figures(published: PublishedFigures) -> Mapping[str, float]:
 
 
 def decimals(score: float) -> int:
-    """Number of decimals that a figure is printed with."""
+    """Number of decimals with which a figure is printed."""
     return len(str(score).partition(".")[2])

@@ -15,8 +15,8 @@ from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
 
 # The released code initializes the projections to queries, keys and values as one
-# stacked matrix of 3 d rows. Glorot's bound is then sqrt(6 / 4d), which is a scale of
-# 0.5 for each projection.
+# stacked matrix of 3 d rows. Glorot's bound is then sqrt(6 / 4d), equivalent to a scale
+# of 0.5 for each projection.
 STACKED_GLOROT = {
     "class_name": "VarianceScaling",
     "config": {"scale": 0.5, "mode": "fan_avg", "distribution": "uniform"},
@@ -59,8 +59,8 @@ def architecture(
         last_heads: number of heads in each of them; together they are as wide as the
             model.
         outer_offsets: offsets of the lowest and the highest layer, in the encoder and
-            in the decoder; those of all other layers are (left, right) in the encoder
-            and (left, center) in the decoder.
+            in the decoder; all other layers have (left, right) in the encoder and
+            (left, center) in the decoder.
         length_ratio: length ratio of hard-coded cross-attention.
         **sizes: further arguments, passed on unchanged.
     """

@@ -5,5 +5,5 @@
 * `scorings`: how an n-gram is scored, by the queries and keys of a group;
 * `scores`: the weights by token and by order.
 
-`attention.banded` makes the n-grams, and says which of them a query attends to.
+`attention.banded` makes the n-grams, and the mask of those that a query attends to.
 """

@@ -3,8 +3,8 @@
 The inputs of all projections are n-grams: the concatenated tokens of the layer's
 inputs, by order. A product with a matrix is then a convolution.
 
-All energies come from one product of matrices, and so do all contexts. The keys and
-values of all orders form lists, one after the other, along the axis of positions.
+One matrix product computes all energies, and another one all contexts. The keys and
+values of all orders are concatenated along the axis of positions.
 """
 
 from collections.abc import Callable
@@ -49,7 +49,7 @@ class PhraseHeads(keras.layers.Layer):
     attention. Subclasses score n-grams in other ways.
 
     Args:
-        layer: the attention layer, whose options the projections have.
+        layer: the attention layer; its options apply to the projections.
         group: number of heads and their orders.
         query_orders: orders of the query streams.
         widths: the width of one token of each input.
@@ -201,7 +201,7 @@ class PhraseHeads(keras.layers.Layer):
         return as_lists(joined(values), self.num_orders)
 
     def by_head(self, lists: Tensor) -> Tensor:
-        """Lists in turn: `[B, H * N, S, D]` to `[B, H, N * S, D]`."""
+        """Concatenates lists: `[B, H * N, S, D]` to `[B, H, N * S, D]`."""
         batch, all_lists, length, width = ops.shape(lists)
         heads = self.group.num_heads
         return reshape(lists, (batch, heads, all_lists // heads * length, width))
@@ -253,7 +253,7 @@ class PhraseHeads(keras.layers.Layer):
         """Adds the n-grams `[B, K, …]` that end at a position to the cache.
 
         Returns:
-            The queries that they make, and the cache with their keys and values.
+            Their queries, and the cache with their keys and values.
         """
         of_query, of_key = self.query_projections(), self.key_projections()
         projections = [*of_query, *of_key, *self.value_projections()]
@@ -287,7 +287,7 @@ def by_order(projections: list[Ordered]) -> dict[int, tuple[keras.layers.Dense, 
 
 
 def joined(parts: Sequence[Tensor], axis: int = -1) -> Tensor:
-    """Tensors one after the other on an axis."""
+    """Tensors, concatenated along an axis."""
     return parts[0] if len(parts) == 1 else ops.concatenate(parts, axis=axis)
 
 

@@ -39,7 +39,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 STRUCTURES = "`structure` must be Homogeneous(…), Heterogeneous(…) or Interleaved(…)."
 UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
-# Keys and values of different widths, so that no structure confuses them.
+# Keys and values differ in width, so that a structure that confuses them fails.
 WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
 ORDERS, LOOK_AHEAD = Heterogeneous((1, 2, 3, 4)), Interleaved(look_ahead=True)
 BY_ORDER = {"structure": Heterogeneous((1, 3)), "scoring": "query_k_by_order"}
@@ -72,7 +72,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
             `Interleaved(look_ahead)`.
         scoring: `"conv_kv"`, keys are convolutions over the tokens of an n-gram;
             `"query_k"`, the query is a kernel that is convolved with the keys;
-            `"query_k_by_order"`, the same with keys of their own for each order.
+            `"query_k_by_order"`, the same with separate keys for each order.
         key_dim: width of a head's queries and keys (per tap of a kernel); `None`
             for width / `num_heads`.
         value_dim: width of a head's values; `None` for `key_dim`.
@@ -134,7 +134,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         )
 
     def joint_projections(self) -> list[tuple[keras.layers.Dense, ...]]:
-        """None: the groups of heads have all projections of inputs."""
+        """None: all projections of inputs belong to the groups of heads."""
         return []
 
     # The whole sequence at once
@@ -233,7 +233,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
             return context, None, state
         scores = ops.transpose(by_position(weights, len(exist)), (0, 2, 1, 3))
         if step.memory is None:
-            # The entries of all hypotheses, of which each has one per position.
+            # Each hypothesis has one entry per position.
             scores = ops.reshape(scores, (*ops.shape(scores)[:3], -1, beams))
             scores = ops.sum(scores, axis=-1)
         return context, scores, state  # scores [B, K, H, M * N * S]

@@ -9,7 +9,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class PhraseScores:
-    """Methods of a layer with phrases that read its scores.
+    """Mixin that interprets the scores of phrase attention.
 
     Attributes:
         num_heads: number of heads.
@@ -36,8 +36,8 @@ class PhraseScores:
             scores: `[..., M * N * S]`, as `call` and `step` return them.
 
         Returns:
-            `[..., M, N, S]`: `M` query streams (tokens, phrases), `N` orders. The
-            position of an n-gram is that of its last token. For example,
+            `[..., M, N, S]`: `M` query streams (tokens, phrases), `N` orders. An
+            n-gram has the position of its last token. For example,
             `[..., 0, 1, :]` holds the weights of token queries on phrases. For
             `Homogeneous`, whose heads have one order each, `M = N = 1`.
         """

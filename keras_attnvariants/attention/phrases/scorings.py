@@ -84,7 +84,7 @@ class QueryK(PhraseHeads):
 
 
 class QueryKByOrder(QueryK):
-    """The same, with keys of its own for each order (Nguyen and Joty 2018, Eq. 8).
+    """`QueryK` with separate keys for each order (Nguyen and Joty 2018, Eq. 8).
 
     A token has the key `K_t W_{k,n}` in n-grams of order `n`. The paper writes this
     form; its numbers of parameters are those of `QueryK`.

@@ -79,7 +79,7 @@ class RecurrentLayer(DotProductAttention):
 
 @dataclass(frozen=True)
 class Energies:
-    """Plain attention to a source, up to its softmax: what a recurrence starts from.
+    """Plain attention to a source before its softmax, the input of a recurrence.
 
     In a decoding step, the axis `T` holds the hypotheses `K`.
 
@@ -101,8 +101,8 @@ class Energies:
 class Recurrence(Options):
     """The rule by which attention depends on the previous target position.
 
-    A recurrence has options but no weights. The weights that it needs belong to the
-    attention layer, in `layer.recurrent`.
+    A recurrence has options but no weights. The attention layer holds the weights that
+    it needs, in `layer.recurrent`.
 
     Class attributes:
         refused: the arguments of a call that cannot be honoured, with reasons.
@@ -182,8 +182,8 @@ def scan_time(
 ) -> NestedTensors:
     """Scans along an axis of the inputs, from a state of zeros; returns the outputs.
 
-    A step gets inputs, and gives outputs, in which this axis has one entry, as in
-    decoding. So has the state, which is otherwise like a tensor.
+    In the inputs and outputs of a step, this axis has one entry, as in decoding. The
+    state has one entry there too; its other axes are those of `like`.
 
     Args:
         step, reverse: as for `keras_attnvariants.backend.scan`.

@@ -1,10 +1,10 @@
 """The previous context joins the query: products with all keys at every position.
 
-In a graph of TensorFlow on a CPU, a scan multiplies operation by operation. Over long
-sequences it is a program of XLA instead, which takes half the time, for two rows at
-once: a row is a head of a sentence and has matrices of its own, which are read at each
-position, and those of two rows fit into the cache of a core. A program is compiled for
-each shape, so lengths are rounded up.
+In a TensorFlow graph on a CPU, a scan runs operation by operation. For long sequences,
+an XLA program replaces it and takes half the time. The program computes two rows at
+once, where a row is one head of one sentence. Each row has its own matrices, which are
+read at each position; those of two rows fit into the cache of a core. A program is
+compiled for each shape, so lengths are rounded up.
 """
 
 import functools
@@ -29,9 +29,9 @@ from keras_attnvariants.utils.typing import Tensor
 
 # Rows of a program.
 ROWS = 2
-# Matrices of fewer positions are small.
+# Number of source positions from which a program is used.
 LONG = 256
-# Lengths are rounded up to a multiple of it.
+# Lengths are rounded up to a multiple of this.
 MULTIPLE = 128
 
 
@@ -66,7 +66,7 @@ class PreviousContext(Feedback):
         value, key = (
             ops.cast(memory[name], "float32") for name in ("value", "context_key")
         )
-        # Each matrix also transposed: products with rows are slow otherwise.
+        # Includes the transposed matrices: products with rows are slow otherwise.
         length, dim = value.shape[2:]
         if length is None or length > 2 * dim:
             return (value, ops.swapaxes(key, 2, 3)), (key, ops.swapaxes(value, 2, 3))

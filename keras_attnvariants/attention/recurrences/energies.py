@@ -1,7 +1,7 @@
 """Accumulated energies: a linear recurrence.
 
-`z_i = rate e_i + C z_{i-1}` with the same `C` at every position. `C` has few entries
-in a row: a scan that adds up neighbours takes less time than products of matrices.
+`z_i = rate e_i + C z_{i-1}` with the same `C` at every position. Rows of `C` have few
+nonzero entries, so a scan that adds neighbours is faster than matrix products.
 """
 
 import dataclasses
@@ -137,7 +137,7 @@ def neighbours(z: Tensor, radius: int) -> Tensor:
     """Sums of `2 radius + 1` entries on the last axis, with 0 beyond its ends."""
     axis = len(z.shape) - 1
     length, width = ops.shape(z)[-1], 2 * radius + 1
-    # Of `size` entries from each place on; the width is a sum of such sizes.
+    # Sums of `size` entries from each place on; `width` is a sum of powers of 2.
     sums = ops.pad(z, [(0, 0)] * axis + [(radius, radius)])
     parts, done, size = [], 0, 1
     while size <= width:

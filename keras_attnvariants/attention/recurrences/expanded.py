@@ -1,12 +1,12 @@
 """Recurrences that add the previous context to the keys and values.
 
 The softmax over the source and one extra pair `(key, value)` is a gate between the
-ordinary context and the extra value: with `o_i` and `l_i` the context and the
-log-sum-exp of the energies over the source alone,
+ordinary context and the extra value. With the context `o_i` and the log-sum-exp of the
+energies `l_i`, both over the source alone,
 
     p_i = sigmoid(q_i . key / sqrt(key_dim) - l_i),  c_i = (1 - p_i) o_i + p_i value
 
-so the scan over the target does not need the source.
+The scan over the target therefore does not need the source.
 """
 
 import dataclasses
@@ -61,7 +61,7 @@ class ExpandedList(Recurrence):
         """The extra key and value `[B, K, H, D]` after contexts of this shape."""
         return context, context
 
-    # The same for whole sequences and for scans.
+    # The pair for whole sequences and for scans
 
     def matrices(self, layer: RecurrentLayer) -> State:
         """The tensors that `pair_of` and `pair_gradient` need, in the compute dtype."""
@@ -72,7 +72,7 @@ class ExpandedList(Recurrence):
         return context, context
 
     def pair_gradient(self, matrices: State, key: Tensor, value: Tensor) -> Tensor:
-        """The gradient of a context, from those of its key and value."""
+        """The gradient of a context, from the gradients of its key and value."""
         return key + value
 
     def gate_inputs(
@@ -153,7 +153,7 @@ class ExpandedList(Recurrence):
     def gradient_of_gate(
         self, gradients: tuple[Tensor, Tensor, Tensor], saved: State
     ) -> State:
-        """The gradients of what `gate` takes, from those of what `gated` returns."""
+        """The gradients of the inputs of `gate`, from those of `gated`'s outputs."""
         slope = saved["extra"] * (1.0 - saved["extra"])
         inputs = {
             "context": gradients[0],
@@ -307,7 +307,7 @@ class ExpandedHead(ExpandedHeadKey):
         return {**super().layers(layer), "value": value}
 
     def matrices(self, layer: RecurrentLayer) -> State:
-        # From the layer's outputs, as it may be quantized.
+        # Computed from the layer's outputs because it may be quantized.
         width = layer.head_dim
         rows = ops.eye(width, dtype=layer.compute_dtype)[None, :, None]
         rows = ops.tile(rows, (1, 1, layer.num_heads, 1))

@@ -31,7 +31,7 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# What a linear map is made of, and its transpose.
+# The factors of a linear map, or of its transpose.
 Factors: TypeAlias = tuple[Tensor, ...]
 
 
@@ -43,8 +43,8 @@ class Feedback(Recurrence):
     from the weights without dropout.
 
     Class attributes:
-        accumulates: whether the state is that of the sum of all previous weights,
-            instead of the last ones.
+        accumulates: whether the state depends on the sum of all previous weights,
+            instead of the last weights.
     """
 
     accumulates: ClassVar[bool] = False
@@ -74,8 +74,8 @@ class Feedback(Recurrence):
         memory = plain.memory
         forward, backward = self.factors(layer, memory)
         weights = self.scanned(plain.energies, plain.mask, forward, plain.training)
-        # The same energies once more, with the weights as constants: their gradients
-        # are products of whole sequences instead of sums over the scan.
+        # Computes the energies again, with the weights as constants: their gradients
+        # are then products of whole sequences instead of sums over the scan.
         before = delay(ops.stop_gradient(weights), 1, axis=2)
         if self.accumulates:
             before = ops.cumsum(before, axis=2)
@@ -114,7 +114,7 @@ class Feedback(Recurrence):
     def gradient_of_energies(
         self, gradient: Tensor, saved: tuple[Tensor, Factors]
     ) -> Tensor:
-        """The gradient of the energies, from that of the weights `[B, H, T, S]`."""
+        """The gradient of energies, from the gradient of weights `[B, H, T, S]`."""
         weights, factors = saved
         inputs = {"weights": weights, "gradient": gradient}
         return self.scan(inputs, factors, is_training=True, reverse=True)
@@ -141,7 +141,7 @@ class Feedback(Recurrence):
             inputs: the inputs of `next_weights` or `earlier_gradient`, tensors
                 `[B, H, T, …]` by name.
             factors: factors of the function or of its transpose.
-            is_training: whether the time to compile a program pays.
+            is_training: whether compiling a program is worth its time.
             reverse: whether gradients are computed, from the last position to the
                 first.
         """

@@ -26,7 +26,7 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Keys and values of different widths, so that a recurrence must not confuse them.
+# Keys and values differ in width, so that a recurrence that confuses them fails.
 WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
 ANOTHER_SMOOTHING = recurrences.AccumulatedEnergies(
     rate=0.3, radius=1, renormalize=True, start="first"
@@ -59,8 +59,8 @@ class RecurrentCrossAttention(RecurrentLayer):
 
     Args:
         num_heads: number of heads `H`.
-        recurrence: the name of a recurrence, which then has the paper's options, or an
-            object of a class in `keras_attnvariants.attention.recurrences`.
+        recurrence: the name of a recurrence, for the paper's options, or an object of
+            a class in `keras_attnvariants.attention.recurrences`.
 
             * `"context"`: queries depend on the head's previous context (Eq. 2);
             * `"weights"`, `"accumulated_weights"`: queries depend on the previous
