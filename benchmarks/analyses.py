@@ -37,7 +37,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 Name = StrEnum("Name", {name: name for name in get_args(Analysis)})
 
 MB = 10**6
-# Sentences before those that are measured: enough for most shapes to be traced.
+# Sentences before the measured ones: enough to trace most shapes.
 WARM_UP = 100
 
 TEXT = (
@@ -57,7 +57,7 @@ class Cost(NamedTuple):
 
 
 def first(count: int, read: Read) -> Iterator[Any]:
-    """The given number of items of data, repeated if there are fewer.
+    """The first `count` items of data, repeated if there are fewer.
 
     Raises:
         ValueError: there are none.

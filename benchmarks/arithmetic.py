@@ -21,10 +21,10 @@ class MultiplyAdds:
     """Multiply-adds of one hypothesis in one step, on average over the steps.
 
     Attributes:
-        projections: those of attention, to queries, keys, values and outputs.
-        products: those of queries with keys, and of weights with values.
-        feed_forward: those of the feed-forward sub-layers.
-        vocabulary: those of the projection to logits.
+        projections: projections of attention to queries, keys, values and outputs.
+        products: products of queries with keys, and of weights with values.
+        feed_forward: feed-forward sub-layers.
+        vocabulary: projection to logits.
     """
 
     projections: float
@@ -48,7 +48,7 @@ def decoding_step(
     Args:
         config: arguments of `Transformer`, in the form of its `get_config`.
         source_length: number of source tokens.
-        steps: number of steps; step `t` of them sees `t` target tokens.
+        steps: number of steps; step `t` sees `t` target tokens.
     """
     config = with_defaults(Transformer, config)
     width = config["hidden_dim"]

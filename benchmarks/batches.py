@@ -35,7 +35,7 @@ def row(corpus: str, batches: str, positions: list[tuple], tokens: int) -> Table
 
     Args:
         corpus: name of the corpus.
-        batches: name of this way.
+        batches: name of the way.
         positions: rows, source and target positions of every batch.
         tokens: number of real tokens, source and target together.
     """
@@ -62,7 +62,7 @@ def from_pipeline(tokens: TokenizedCorpus, batch_tokens: int, seed: int):
 
 
 def at_random(tokens: TokenizedCorpus, rows: int, seed: int):
-    """The same for batches of random pairs, equally many in each but the last."""
+    """Shapes and real tokens of batches of `rows` random pairs; the last has fewer."""
     source, target = (side.lengths for side in tokens.split("train"))
     lengths = np.stack([source, target + 1], 1)  # BOS or EOS
     lengths = lengths[(source > 0) & (target > 0)]

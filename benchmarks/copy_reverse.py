@@ -27,7 +27,7 @@ SHORTEST, LONGEST = 5, 20
 SPECIAL = 4  # padding, unknown, begin, end
 SYMBOLS = 28
 BATCH = 64
-PERIOD = 250  # updates between two looks at the held-out sequences
+PERIOD = 250  # updates between two validations
 SIZES = {
     "vocabulary_size": SPECIAL + SYMBOLS,
     "num_layers": 2,
@@ -109,7 +109,7 @@ def learn(
     held_out = examples(task, 512, np.random.default_rng(10**6 + seed))
     done, reached = 0, 0.0
     while done < updates and reached < target:
-        # Its own data, because `fit` prefetches more batches than it uses.
+        # New data each time, because `fit` prefetches more batches than it uses.
         data = batches(task, seed, done)
         model.fit(data, steps_per_epoch=PERIOD, shuffle=False, verbose=0)
         done += PERIOD

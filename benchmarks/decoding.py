@@ -1,7 +1,7 @@
 """The speed of beam search, compared with other programs and between variants.
 
-Every program decodes in a process of its own, with the same number of threads on the
-same cores. Only one of them works at a time, and all take turns.
+Every program decodes in its own process, with the same number of threads on the same
+cores. They take turns, so that only one runs at a time.
 """
 
 import dataclasses
@@ -77,7 +77,7 @@ class Work:
         beams: hypotheses of a sentence.
         runs: number of timed runs.
         threads: threads of each program.
-        cores: numbers of the cores that they may use, separated by commas; if empty,
+        cores: numbers of the cores that they may use, separated by commas; by default
             the first ones.
     """
 
@@ -146,7 +146,7 @@ def measure(
 ) -> dict[Key, Measured]:
     """Outputs and times of all programs for one batch.
 
-    The last token of ours is EOS, so hypotheses of others are compared without it.
+    The last token of ours is EOS, so it is left out when comparing hypotheses.
     """
     sources, measured = work.sources(batch), {}
     for key, program in programs.items():

@@ -16,7 +16,7 @@ OURS = "ours"
 CTRANSLATE2 = "CTranslate2"
 HUGGING_FACE = "Hugging Face"
 
-# Ours over theirs, in tokens per second, by batch; Hugging Face's at its best.
+# Our tokens per second over theirs, by batch; for Hugging Face, over its best.
 BARS = {
     (CTRANSLATE2, "float32"): {64: 1.2},
     (CTRANSLATE2, "int8"): {64: 0.9},
@@ -76,7 +76,7 @@ def same_outputs(ids: list, others: list, tokens: int) -> int:
 def peer_rows(
     measured: Mapping[Key, Measured], batch: int, steps: int
 ) -> list[TableRow]:
-    """One row per program and precision; outputs are compared to the first."""
+    """One row per program and precision; outputs are compared with the first."""
     ours = [key for key in measured if key[0] == OURS]
     reference = measured[ours[0]].ids
     rows = []
@@ -135,7 +135,7 @@ class VariantTimes:
 
 
 def variant_rows(variants: Mapping[str, VariantTimes], tokens: int) -> list[TableRow]:
-    """One row per variant; the others are compared to the first.
+    """One row per variant; the others are compared with the first.
 
     Args:
         variants: times of the variants by name.

@@ -87,10 +87,10 @@ def speed(
 
 
 def train(commands: Sequence[Sequence[str]], cores: Collection[int]) -> None:
-    """Runs programs side by side on these cores, until all end or one fails.
+    """Runs programs in parallel on these cores, until all end or one fails.
 
     Raises:
-        RuntimeError: one failed; shows what it has written.
+        RuntimeError: one failed; the message has its output.
     """
     environment = os.environ | {"KERAS_BACKEND": "jax"}
     with contextlib.ExitStack() as stack:

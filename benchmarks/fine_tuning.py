@@ -1,10 +1,10 @@
-"""A trained model on few sentences of another domain, and with other attention.
+"""Fine-tunes a trained model on few sentences of another domain, or other attention.
 
-Each call does one run, or goes on with it, and adds its figures to a JSON file; no
-sentences are written there. `adapt` compares the model with itself after training on a
-few pairs (all weights, or LoRA) and with a model of the same preset and vocabulary that
-learns from these pairs alone. `swap` gives the model other attention and follows BLEU
-over the updates, beside the same model with random weights.
+Each call does or continues one run, and adds its figures to a JSON file, without any
+sentences. `adapt` compares the model with itself after training on a few pairs (all
+weights, or LoRA) and with a model of the same preset and vocabulary that learns from
+these pairs alone. `swap` gives the model other attention and follows BLEU over the
+updates, compared with the same model with random weights.
 """
 
 import json
@@ -93,7 +93,7 @@ def swap(
         model = preset.build(tokenizer.vocabulary_size)
         if "fine_tuning" in start:
             start["fine_tuning"].start(model)
-    # Without training, random weights translate nothing, at the greatest length.
+    # Without training, random weights translate nothing and take the longest.
     if system != "nothing":
         pairs = zip(*corpus.read_lines("validation"), strict=True)
         sources, references = zip(*islice(pairs, sentences), strict=True)
@@ -121,7 +121,7 @@ def train(
     validate_every: int,
     score_sentences: int = 0,
 ) -> None:
-    """Train a preset, or go on with it."""
+    """Train a preset, or continue its training."""
     settings = {"steps": updates, "validate_every": validate_every, "save_every": 50}
     kav.training.train_preset(
         kav.presets.get(name),
@@ -137,7 +137,7 @@ def train(
 
 
 def first_pairs(data: str, folder: Path, pairs: int, test: str) -> kav.data.Corpus:
-    """A corpus with its first training pairs alone."""
+    """A corpus reduced to its first training pairs."""
     whole = kav.data.load_corpus(data, SOURCE, TARGET)
     folder.mkdir(parents=True, exist_ok=True)
     for split in ("train", "validation", test):

@@ -7,18 +7,17 @@ import keras
 from keras_attnvariants.attention import DotProductAttention
 
 # A multiply-add is two operations; the gradients of the weights take as many again,
-# and so do those of the inputs.
+# and so do the gradients of the inputs.
 FORWARD_AND_BACKWARD = 3
 
 
 def update_flops(model: keras.Model, rows: int, source: int, target: int) -> float:
     """Operations of the matrix products of an update; other operations are few.
 
-    They are those of the kernels, at all positions that these are applied to, of the
-    projection to logits, and, for `DotProductAttention` and its subclasses, of the
-    products of queries with keys and of weights with values, without regard to masks.
-    Computations of other variants besides their kernels, such as recurrences, are not
-    counted.
+    Counted are the kernels at all positions that they are applied to, the projection to
+    logits, and, for `DotProductAttention` and its subclasses, the products of queries
+    with keys and of weights with values, regardless of masks. Computations of other
+    variants besides their kernels, such as recurrences, are not counted.
 
     Args:
         model: a `Transformer`.

@@ -3,9 +3,9 @@
     python benchmarks/gpu.py --minutes 8 --output gpu.json
 
 It needs Python with Keras, JAX and this package; TensorFlow and SentencePiece are not
-imported. With PyTorch in the same Python, or in that of --peer-python, its Transformer
-is measured as well. Every line is printed, and the file written anew, as soon as it is
-known; programs for which there is no time left are named.
+imported. If the same Python or that of --peer-python has PyTorch, its Transformer is
+measured as well. Each result is printed and written to the file at once; programs for
+which there is no time left are named.
 """
 
 import importlib.util
@@ -52,8 +52,8 @@ FAMILIES = (
 )
 # The precision that users of such a device train in comes first.
 POLICIES = {"bfloat16": "mixed_bfloat16", "float32": "float32"}
-# Dense products per second that the maker states, in units of 10^12, of float32 as JAX
-# computes it (TensorFloat-32) and of bfloat16.
+# Dense products per second stated by the maker, in units of 10^12, for float32 as JAX
+# computes it (TensorFloat-32) and for bfloat16.
 PEAKS = {
     "H100": {"float32": 494.7, "bfloat16": 989.4},
     "H200": {"float32": 494.7, "bfloat16": 989.4},
@@ -103,7 +103,7 @@ def batches(path: Path) -> Iterator[Any]:
 
 
 def published_time(family: str) -> float | None:
-    """Training time of a recurrence in the paper, its baseline being 1."""
+    """Training time of a recurrence in the paper, relative to its baseline."""
     name = f"rosendahl2021/{family}/wmt16-ro-en"
     if name not in kav.presets.names():
         return None
@@ -111,7 +111,7 @@ def published_time(family: str) -> float | None:
 
 
 class Seconds(keras.callbacks.Callback):
-    """The time of each epoch of `fit`, whose logs wait for the device."""
+    """Measures each epoch of `fit`, whose logs wait for the device."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ def update_seconds(model: keras.Model, path: Path, updates: int, runs: int) -> f
 def torch_seconds(
     python: str, task: dict[str, Any], updates: int, runs: int, limit: float
 ) -> float:
-    """Seconds of an update of PyTorch's model, in a process of its own.
+    """Seconds of an update of PyTorch's model, in a separate process.
 
     Raises:
         RuntimeError: it failed, or took longer than `limit` seconds.
@@ -182,14 +182,14 @@ def torch_seconds(
 
 
 class Measuring:
-    """Measures programs in turn until the time is up, and writes what it has.
+    """Measures programs in turn until the time is up, and writes the results.
 
     Args:
         tokens: target tokens of an update.
         deadline: time to stop at, by `time.monotonic`.
         setting: sizes in one line.
         output: file, or `None`.
-        product_size: size of the matrices whose product shows what the device reaches.
+        product_size: size of the matrices whose product shows the device's real speed.
     """
 
     def __init__(
@@ -229,7 +229,7 @@ class Measuring:
         try:
             seconds, flops = run()
         except Exception as error:
-            # The others are still worth measuring.
+            # Measures the others all the same.
             reason = str(error).strip().splitlines() or [type(error).__name__]
             self.left_out.append(f"{name}, {dtype} ({reason[-1]:.200})")
             return
@@ -264,7 +264,7 @@ class Measuring:
 
 
 def torch_python(given: Path | None) -> str | None:
-    """An interpreter that has PyTorch, if there is any."""
+    """An interpreter with PyTorch, if there is one."""
     if given is not None:
         return str(given)
     return sys.executable if importlib.util.find_spec("torch") else None

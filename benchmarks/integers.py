@@ -1,4 +1,4 @@
-"""The gain by 8-bit integers on this processor, and the cost of their check.
+"""The gain from 8-bit integers on this processor, and the cost of their check.
 
 `TF_ENABLE_ONEDNN_OPTS=0 ONEDNN_MAX_CPU_ISA=AVX2` imitates processors without VNNI.
 """
@@ -132,7 +132,7 @@ def check_row(runs: int) -> TableRow:
 
 
 def use_one_thread() -> None:
-    """Restricts TensorFlow to one thread, before it computes anything."""
+    """Restricts TensorFlow to one thread; must be called before it computes."""
     tf.config.threading.set_intra_op_parallelism_threads(1)
     tf.config.threading.set_inter_op_parallelism_threads(1)
 

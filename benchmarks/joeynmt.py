@@ -1,9 +1,9 @@
-"""The progress of training after equal CPU time, beside JoeyNMT.
+"""The progress of training after equal CPU time, compared with JoeyNMT.
 
 Both train the same Transformer on the same sentences with the same vocabulary, each in
-a process of its own on one thread. What counts is the time that the processor spends on
-a process, from its start: imports, reading the data and compiling included. The
-vocabulary is learned beforehand, and the time of scoring is not counted.
+its own process on one thread. The CPU time of a process counts from its start,
+including imports, reading the data and compiling. The vocabulary is learned beforehand,
+and the time of scoring is not counted.
 """
 
 import json

@@ -37,7 +37,7 @@ NAMES = (
 )
 LAYERS = [(name, side) for name in NAMES for side in ("encoder", "decoder")]
 PASSES = (passes.forward, passes.forward_and_backward)
-SENTENCES = 16  # that are decoded together
+SENTENCES = 16  # decoded together
 
 TEXT = (
     "Time per token of self-attention on long sequences, divided by that on short "

@@ -23,10 +23,10 @@ from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.machine import processor_features
 from keras_attnvariants.utils.machine import versions
 
-# Programs that are compared trace the same code many times; TensorFlow warns of that.
+# Compared programs trace the same code many times; TensorFlow warns of that.
 logging.getLogger("tensorflow").setLevel(logging.ERROR)
 
-# Variables of libraries that change what is measured.
+# Environment variables of libraries that change the measurements.
 THREADS = "TF_NUM_INTRAOP_THREADS"
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 LIMITS = ("ONEDNN_MAX_CPU_ISA", "XLA_FLAGS", "CT2_FORCE_CPU_ISA")
@@ -43,8 +43,8 @@ def in_turns(
 ) -> dict[str, list[float]]:
     """Measures the seconds of every run of every program.
 
-    All take one turn per round, so that a busy machine slows all of them.
-    `time.process_time` as the clock leaves out the time of other programs.
+    All take one turn per round, so that a busy machine slows all of them. The clock
+    `time.process_time` leaves out the time of other programs.
     """
 
     def seconds(run: Callable[[], object]) -> float:
@@ -80,10 +80,10 @@ class Report:
         title: name of the measurement.
         text: how it was made, and how to read it; one paragraph.
         setting: sizes, precision and threads, in one line.
-        rows: rows of the table, all with the same keys, which are the titles of its
-            columns. A `"bar"` is the value that the row has to reach.
-        judged: the columns that bars are about; the best of them counts.
-        at_most: whether bars are upper bounds, and not lower ones.
+        rows: rows of the table, all with the titles of its columns as keys. A `"bar"`
+            is the value that the row has to reach.
+        judged: the columns that are compared with bars; the best of them counts.
+        at_most: whether bars are upper bounds instead of lower bounds.
     """
 
     title: str
@@ -104,7 +104,7 @@ class Report:
         Console(width=None if sys.stdout.isatty() else 120).print(table)
 
     def write(self, path: Path) -> None:
-        """Writes all of it as JSON, with the command and the machine."""
+        """Writes the report as JSON, with the command and the machine."""
         path.parent.mkdir(parents=True, exist_ok=True)
         record = dataclasses.asdict(self)
         record |= {"command": command(), "machine": machine()}
@@ -122,7 +122,7 @@ def formatted(value: str | float | None) -> str:
 
 
 def command() -> str:
-    """The command of this process, without paths of this machine."""
+    """The command of this process, without local paths."""
     arguments = sys.argv[1:]
     if "--output" in arguments:
         place = arguments.index("--output")
@@ -136,12 +136,12 @@ def command() -> str:
 
 
 def machine() -> str:
-    """Processor with its instructions, cores, and limits that stand in for others."""
+    """Processor with its instructions, cores, and limits that imitate others."""
     limit = os.environ.get(LIMITS[0])
     used = f", limited to {limit}" if limit else ""
     return f"{kind_of_processor()}{used}, {os.cpu_count()} cores"
 
 
 def uses_avx512() -> bool:
-    """Whether the processor has AVX512, and is not to stand in for one without."""
+    """Whether the processor has AVX512, and does not imitate one without it."""
     return "AVX512" in processor_features() and os.environ.get(LIMITS[0]) != "AVX2"

@@ -145,8 +145,8 @@ def line(points: dict[int, list[int]]) -> tuple[float, float, float]:
         points: bytes of every run by number of tokens.
 
     Returns:
-        Slope and intercept of the line through the medians; the largest distance of a
-        run from it, in parts of its value there.
+        Slope and intercept of the line through the medians; the largest relative
+        distance of a run from the line.
     """
     tokens = np.array(list(points))
     medians = [statistics.median(runs) for runs in points.values()]

@@ -8,7 +8,7 @@ from keras import ops
 
 import keras_attnvariants as kav
 
-# A single step is too short to be timed.
+# A single step is too short to time.
 STEPS = 20
 
 

@@ -1,4 +1,4 @@
-"""Peak memory of a program, in a process of its own."""
+"""Peak memory of a program in a separate process."""
 
 import concurrent.futures
 import ctypes
@@ -9,8 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Every large buffer has a mapping of its own, returned when it is freed: resident
-# memory is then memory in use, however fragmented the heap was before.
+# Every large buffer has its own mapping, returned when it is freed. So resident memory
+# is memory in use, however fragmented the heap was before.
 ALLOCATOR = {"MALLOC_MMAP_THRESHOLD_": "65536", "TF_ONEDNN_USE_SYSTEM_ALLOCATOR": "1"}
 
 PROCESS = Path("/proc/self")
@@ -25,7 +25,7 @@ def in_own_process(function: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def peak(run: Callable[[], Any]) -> int:
-    """The peak memory of a run, in bytes, beyond what was in use before.
+    """The peak memory of a run in bytes, beyond the memory in use before.
 
     Raises:
         OSError: this is not Linux.
@@ -37,7 +37,7 @@ def peak(run: Callable[[], Any]) -> int:
 
 
 def forget_peak() -> int:
-    """Resets the peak to the memory in use now, and returns that, in bytes."""
+    """Resets the peak to the memory in use, and returns that, in bytes."""
     ctypes.CDLL(None).malloc_trim(0)
     (PROCESS / "clear_refs").write_text("5")
     return resident("VmRSS")

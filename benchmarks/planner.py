@@ -99,7 +99,7 @@ def measure(folder: Path, batch_tokens: int, from_middle: bool) -> dict[str, Any
         "batches": plan.num_batches,
     }
     if not from_middle:
-        # The batches of the middle, without the time to get there.
+        # Batches from the middle, without the time to get there.
         dataset = tokens.training_dataset(batch_tokens, seed=1, start_step=middle)
     digest = hashlib.sha256()
     for inputs, *rest in dataset.take(COMPARED).as_numpy_iterator():

@@ -19,7 +19,7 @@ tokens per second above 1 means faster.
 """
 
 
-# A section that is written by hand, and stays before all others.
+# A section written by hand, which stays before all others.
 IN_SHORT = "In short"
 BARS = "Bars"
 SUMMARY = f"""## {BARS}
@@ -51,7 +51,7 @@ def bars(records: list[dict]) -> list[str]:
 
 
 def judged(row: dict, record: dict) -> float:
-    """The figure that is compared with a bar; the best, if there are several."""
+    """The figure to compare with a bar; the best, if there are several."""
     best = min if record["at_most"] else max
     return best(row[key] for key in record["judged"])
 
@@ -62,7 +62,7 @@ def reached(value: float, bar: float, record: dict) -> bool:
 
 
 def label(row: dict) -> str:
-    """The name of a row: its texts and its batch, or else its first column."""
+    """The name of a row: its texts and its batch, or its first column."""
     texts = [value for value in row.values() if isinstance(value, str)]
     size = [f"batch {row['batch']}"] if isinstance(row.get("batch"), int) else []
     words = [*size, *(text for text in texts if " of " not in text)]
@@ -108,9 +108,9 @@ def section(record: dict) -> str:
 
 
 def updated(page: str, records: list[dict]) -> str:
-    """A page in which the reports replace those of the same titles.
+    """A page in which reports replace those with the same titles.
 
-    Other reports on the page stay as they are. New ones come first.
+    Other reports on the page stay. New ones come first.
 
     Raises:
         ValueError: a report was made on another kind of processor.
@@ -132,7 +132,7 @@ def check_machine(old: str, record: dict) -> None:
     """Raises `ValueError` if a report would replace one of another kind of processor.
 
     Args:
-        old: the section of the same title; one that names no instructions fits to all.
+        old: the section with the same title; one without instructions fits all.
         record: the report.
     """
     machines = re.findall(r"^(.* \(.*\).*, \d+ cores); ", old, re.MULTILINE)

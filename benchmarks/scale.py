@@ -1,8 +1,8 @@
 """Estimates of the time that a large corpus takes on many devices.
 
 The operations and the bytes of gradients are counted here, and the tokens per second of
-the input pipeline are measured. The speed of a device is what its maker states, times
-an assumed share.
+the input pipeline are measured. The speed of a device is its maker's figure times an
+assumed share.
 """
 
 import os
@@ -35,7 +35,7 @@ BATCHES = (25_000, 400_000)  # target tokens in an update
 
 
 class Machine(NamedTuple):
-    """Several devices of a kind, as their maker states them.
+    """Several devices of a kind, with the figures of their maker.
 
     Attributes:
         devices: number of devices.
@@ -83,7 +83,7 @@ def token_flops(model: keras.Model) -> float:
 
 
 def exchange_seconds(size: int, machine: Machine) -> float:
-    """Seconds in which a ring of devices adds up gradients of this many bytes."""
+    """Seconds for a ring of devices to add up gradients of this many bytes."""
     others = (machine.devices - 1) / machine.devices
     return 2 * others * size / machine.bandwidth
 
@@ -128,7 +128,7 @@ def machine_rows(models: dict[str, keras.Model]) -> list[TableRow]:
 
 
 def pipeline_speed(data: str, batches: int) -> float:
-    """Target tokens per CPU second that the pipeline gives from token files."""
+    """Target tokens per CPU second that the pipeline reads from token files."""
     corpus = kav.data.load_corpus(data, "en", "de")
     tokenizer = kav.Tokenizer.train(corpus.files("train"), 8000)
     tokens = kav.data.TokenizedCorpus(corpus, tokenizer)

@@ -1,7 +1,7 @@
 """The speed and memory of exported models, compared with CTranslate2.
 
-Every program decodes in a process of its own, on one thread. They take turns, and what
-counts is the time that the processor spends on a program, not that of the clock.
+Every program decodes in its own process, on one thread. They take turns, and CPU time
+counts, not elapsed time.
 """
 
 import os
@@ -62,7 +62,7 @@ SIZES = {Size.SMALL: (8_000, 3, 256, 1024, 4), Size.BASE: (32_000, 6, 512, 2048,
 
 WIDTHS = list(Size)
 VARIANTS = ["base", "hc-sa"]
-# One of each kind, beside the model with learned attention.
+# One of each kind, besides the model with learned attention.
 ALL_VARIANTS = [
     *["base", "hc-sa", "sh-x", "neural-ngram", "concatenated-ngram"],
     *["context", "accumulated-weights", "lstm", "homogeneous-query-k"],
@@ -85,7 +85,7 @@ class Form(StrEnum):
         return self.value.split(", ")[0]
 
     def options(self, vocabulary: int) -> dict[str, Any]:
-        """The options of `export` that it takes."""
+        """The options of `export` for this form."""
         options: dict[str, Any] = {"precision": self.precision}
         if self == Form.SHORTLISTED:
             width = vocabulary // SHORTLIST_SHARE
@@ -109,7 +109,7 @@ BATCHES = [1, 8, 64]
 
 
 def build(variant: str, weights: Path, sizes: dict[str, int]) -> keras.Model:
-    """`base` with the weights that all programs have, or a preset's variant."""
+    """`base` with the common weights of all programs, or a preset's variant."""
     if variant == "base":
         made = model.read(weights, sizes)
     else:
@@ -119,13 +119,13 @@ def build(variant: str, weights: Path, sizes: dict[str, int]) -> keras.Model:
         options = {k: v for k, v in sizes.items() if k in preset.options}
         made = preset.build(**options, dropout=0.0)
         never_predict(model.SPECIAL_IDS, made)
-    # Searches end with EOS at the last position, and not before.
+    # Searches end with EOS at the last position, not before.
     made.search_settings = kav.models.SearchSettings(extra_length=0)
     return made
 
 
 def never_predict(tokens: Sequence[int], made: keras.Model) -> None:
-    """Gives tokens logits of 0, with which they are never among the best."""
+    """Gives tokens logits of 0, so that they are never among the best."""
     outputs = made.embeddings
     table = outputs.target.embeddings if outputs.tied else outputs.output_dense.kernel
     values = np.array(keras.ops.convert_to_numpy(table))
@@ -160,10 +160,10 @@ def start_programs(
 
 
 def decode(program: Program, sources: list[list[int]], steps: int) -> float:
-    """The processor's seconds of one decoding.
+    """The CPU seconds of one decoding.
 
     Raises:
-        RuntimeError: a translation does not have the length that is measured.
+        RuntimeError: a translation does not have the measured length.
     """
     ids = program.decode(sources, steps)
     lengths = {sum(token != 0 for token in row[0]) for row in ids}
@@ -175,7 +175,7 @@ def decode(program: Program, sources: list[list[int]], steps: int) -> float:
 def measure(
     programs: Mapping[Key, Program], work: Work, batch: int
 ) -> dict[Key, list[float]]:
-    """The processor's seconds of all programs, for every round with one batch."""
+    """The CPU seconds of all programs, for every round with one batch."""
     sources = work.sources(batch)
     runs = {k: partial(decode, p, sources, work.steps) for k, p in programs.items()}
     for run in runs.values():
@@ -295,7 +295,7 @@ def variants(
 
 
 def seconds_of(*command: str) -> float:
-    """The processor's seconds of a Python process, including its children."""
+    """The CPU seconds of a Python process, including its children."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(  # noqa: S603
         [sys.executable, *command], check=True, capture_output=True, cwd=REPOSITORY

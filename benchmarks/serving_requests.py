@@ -57,7 +57,7 @@ def export(folder: Path, precision: str, options: dict[str, Any]) -> tuple[Path,
 
 
 def send(path: Path, vocabulary: int, threads: int, requests: int) -> dict[str, Any]:
-    """The measurements of `peers.mixed`, in a process of its own."""
+    """The measurements of `peers.mixed`, in a separate process."""
     options = {
         "path": str(path),
         "vocabulary": vocabulary,

@@ -19,7 +19,7 @@ from keras_attnvariants.serving.graphs import read_saved_model
 
 # The operators of loops.
 LOOPS = frozenset({"While", "StatelessWhile"})
-# They take no time: arguments, constants, and names of other outputs.
+# Operators that take no time: arguments, constants, and names of other outputs.
 FREE = frozenset({"Const", "Identity", "IdentityN", "NoOp", "Placeholder"})
 
 # A variant, or another program, and its precision.
@@ -85,8 +85,8 @@ class Exported:
 
     Attributes:
         path: folder of the exported model; `None` for another program's.
-        load, first: the processor's seconds of loading and of the first answer.
-        memory: bytes, the most in use after the first answer, beyond the imports.
+        load, first: CPU seconds of loading and of the first answer.
+        memory: peak of the bytes in use after the first answer, beyond the imports.
     """
 
     path: Path | None
@@ -95,7 +95,7 @@ class Exported:
     memory: int
 
     def columns(self) -> TableRow:
-        """The same as columns of a table."""
+        """The measurements as columns of a table."""
         size = self.path and (self.path / "saved_model.pb").stat().st_size / 1e6
         return {
             "operators per step": self.path and operators_per_step(self.path),
@@ -151,7 +151,7 @@ def operators_per_step(path: Path) -> int:
         path: folder of one version.
 
     Returns:
-        Those of the longest loop body without a loop in it; 0 if there is none.
+        Operators of the longest loop body without an inner loop; 0 if there is none.
     """
     functions = Graph(read_saved_model(path).meta_graphs[0]).functions
     bodies = {
@@ -166,7 +166,7 @@ def operators_per_step(path: Path) -> int:
 
 
 def inlined(nodes: Iterable[Any], functions: dict[str, Any]) -> Iterator[str]:
-    """The operators of nodes, with those of functions in the place of their calls."""
+    """The operators of nodes, with calls replaced by the operators of functions."""
     for node in nodes:
         called = called_functions(node, functions)
         if node.op in LOOPS or (not called and node.op not in FREE):

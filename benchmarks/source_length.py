@@ -47,7 +47,7 @@ def step(encoder: str, length: int, positions: int) -> Callable[[], Any]:
     Args:
         encoder: one of `ENCODERS`.
         length: positions of each source.
-        positions: those of all sources together.
+        positions: positions of all sources together.
     """
     name = BASE if encoder == "linear" else encoder
     attention = {"encoder_attention": kav.LinearAttention(num_heads=4)}
@@ -56,7 +56,7 @@ def step(encoder: str, length: int, positions: int) -> Callable[[], Any]:
     )
     model.compile(keras.optimizers.Adam(1e-4), kav.training.LabelSmoothedCrossEntropy())
     rng, sentences = np.random.default_rng(1), positions // length
-    # One target whatever the length, so that the decoder's share of a step is small.
+    # As many target positions at every length, so that the decoder's share is small.
     shape = (sentences, TARGET * length // positions)
     target, labels = rng.integers(4, model.vocabulary_size, (2, *shape), "int32")
     source = rng.integers(4, model.vocabulary_size, (sentences, length), "int32")
@@ -67,7 +67,7 @@ def step(encoder: str, length: int, positions: int) -> Callable[[], Any]:
 def times(
     encoders: list[str], lengths: list[int], runs: int
 ) -> dict[tuple[str, int], float]:
-    """Milliseconds of the processor for a step, by encoder and length."""
+    """CPU milliseconds of a step, by encoder and length."""
     steps = {(e, n): step(e, n, max(lengths)) for e in encoders for n in lengths}
     for run in steps.values():
         run()
@@ -76,14 +76,14 @@ def times(
 
 
 def memory(encoder: str, length: int, positions: int) -> float:
-    """MiB of a step at its peak."""
+    """Peak memory of a step in MiB."""
     return peak(step(encoder, length, positions)) / 2**20
 
 
 def from_which_on(
     values: dict[tuple[str, int], float], encoder: str, lengths: list[int]
 ) -> int | None:
-    """The length from which on an encoder takes less than base, if there is one."""
+    """The length from which an encoder takes less than base, if there is one."""
     less = [values[encoder, length] < values[BASE, length] for length in lengths]
     places = [place for place in range(len(lengths)) if all(less[place:])]
     return lengths[places[0]] if places else None

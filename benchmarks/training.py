@@ -75,7 +75,7 @@ class Trainee:
 
     def ask(self, **request: Any) -> dict[str, Any]:
         """The answer of the process to a request."""
-        # If the process has ended, its log says why.
+        # If the process has ended, the log says why.
         with suppress(BrokenPipeError):
             print(json.dumps(request), file=self.process.stdin, flush=True)
         line = self.process.stdout.readline()

@@ -2,11 +2,11 @@
 
     python -m benchmarks.workers --trials 12 --seconds 14
 
-A first trial tells how many updates take this long. Both searches have the same trials.
-One worker is this process, two are processes that share the cores of the machine. "With
-start" counts from the call to its end, "under way" from the beginning of the first
-trial to the end of the last, as in a long search. CPU says how many cores a search kept
-busy: if one worker already uses both, a second one has little to gain.
+A first trial determines how many updates take this long. Both searches have the same
+trials. One worker is this process; two are processes that share the cores of the
+machine. "With start" counts from the call to its end, "under way" from the beginning of
+the first trial to the end of the last, as in a long search. CPU is the number of cores
+that a search kept busy: if one worker already uses both, a second one gains little.
 """
 
 import argparse
@@ -32,7 +32,7 @@ class Measured(NamedTuple):
 
 
 def make(corpus: kav.data.Corpus, folder: Path, trials: int, updates: int, width: int):
-    """A search over learning rates, whose trials all take equally long."""
+    """A search over learning rates, so that all trials take equally long."""
     preset = toy_preset(hidden_dim=width, intermediate_dim=2 * width, num_layers=2)
     rates = kav.tuning.Range(1e-3, 1e-1, log=True)
     return kav.tuning.search(
@@ -48,7 +48,7 @@ def make(corpus: kav.data.Corpus, folder: Path, trials: int, updates: int, width
 
 
 def measure(search: kav.tuning.Search, workers: int) -> Measured:
-    """Runs a search with so many workers, and measures it."""
+    """Runs a search with `workers` workers, and measures it."""
     start, cpu = time.time(), cpu_seconds()
     search.run(workers)
     end = time.time()

@@ -17,7 +17,7 @@ def folder(options) -> Path:
 
 
 def convert(options) -> None:
-    """Writes the model as CTranslate2 reads it."""
+    """Writes the model in the format of CTranslate2."""
     if folder(options).exists():
         return
     sizes = options["sizes"]
@@ -44,7 +44,7 @@ def vocabulary(size: int) -> list[str]:
 
 
 class Engine:
-    """Beam search as CTranslate2 has it."""
+    """Beam search of CTranslate2."""
 
     def __init__(self, options):
         self.translator = ctranslate2.Translator(

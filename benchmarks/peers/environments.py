@@ -1,6 +1,6 @@
 """Virtual environments of the programs that ours is compared with.
 
-Packages come from where pip is set to find them; builds without GPU suffice.
+Packages come from pip's configured index; builds without GPU suffice.
 """
 
 import os
@@ -18,14 +18,14 @@ REQUIREMENTS = {
     # With the versions of NumPy and protobuf that it requires.
     "joeynmt": (
         *("joeynmt==2.3.0", "torch==2.13.0", "sentencepiece==0.2.0"),
-        "importlib-metadata==10.2.0",  # which it imports and does not require
+        "importlib-metadata==10.2.0",  # imported by it, but not required
     ),
     "torch": ("torch==2.13.0", "transformers==5.23.0", "numpy==2.4.6"),
 }
 
 
 def interpreter(name: str) -> Path:
-    """The Python of an environment, which is made unless it exists as required."""
+    """The Python of an environment, which is created unless it exists as required."""
     folder = FOLDER / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     complete = folder / "requirements.txt"
@@ -42,5 +42,5 @@ def interpreter(name: str) -> Path:
 
 
 def run(*command: str | Path) -> None:
-    """Runs a command, which has to succeed."""
+    """Runs a command that must succeed."""
     subprocess.run(list(map(str, command)), check=True)  # noqa: S603

@@ -2,7 +2,7 @@
 
     python joey_training.py TASK.json
 
-It runs in an environment with JoeyNMT and PyTorch, and prints one JSON object a line.
+It runs in an environment with JoeyNMT and PyTorch, and prints one JSON object per line.
 """
 
 import json
@@ -102,7 +102,7 @@ class Trainee(training.TrainManager):
         self.points = list(points)
         self.validation = validation
         self.tokens = self.updates = 0
-        self.not_counted = 0.0  # seconds that scoring took
+        self.not_counted = 0.0  # seconds of scoring
 
     def _train_step(self, batch):
         used = time.process_time() - self.not_counted
@@ -110,7 +110,7 @@ class Trainee(training.TrainManager):
             self.points.pop(0)
             self.report(used)
         if not self.points:
-            raise KeyboardInterrupt  # which JoeyNMT treats as the end
+            raise KeyboardInterrupt  # JoeyNMT treats it as the end
         self.tokens += batch.ntokens
         self.updates += 1
         return super()._train_step(batch)

@@ -69,7 +69,7 @@ def theirs(name: str) -> str:
 
 
 def convert(options) -> None:
-    """Writes the model as Hugging Face reads it."""
+    """Writes the model in the format of Hugging Face."""
     if folder(options).exists():
         return
     weights = dict(np.load(options["weights"]))
@@ -89,7 +89,7 @@ def convert(options) -> None:
 
 
 class Engine:
-    """Beam search as Hugging Face has it."""
+    """Beam search of Hugging Face."""
 
     def __init__(self, options):
         torch.set_num_threads(options["threads"])

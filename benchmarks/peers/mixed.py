@@ -3,12 +3,12 @@
 `OPTIONS` is a JSON object: the `path` of the export, the number of `threads` that send
 requests at the same time, and the number of `requests`. Prints a JSON object: `memory`,
 bytes of the process after the warm-up, at request 500 and at the end, and `seconds`, a
-list for every width of sources and number of sentences, with two lists of seconds of
-its requests: those of the processor and those of the clock.
+list for every width of sources and number of sentences, with two lists for its
+requests: CPU seconds and elapsed seconds.
 
 The export runs in a session, as in TensorFlow Serving. A session can share the work of
 all requests among its own threads; this one leaves each request to the thread that
-sends it, so that the processor's seconds of a request can be told from those of others.
+sends it, so that the CPU seconds of each request can be measured.
 """
 
 import json
@@ -30,7 +30,7 @@ EARLY = 500  # requests after which memory must not grow
 
 
 def lengths_of(draw: np.random.Generator) -> np.ndarray:
-    """Lengths of the sources of a request; one of them has the length drawn first."""
+    """Lengths of the sources of a request; one has the length drawn first."""
     longest = draw.integers(1, LONGEST + 1)
     others = draw.integers(1, longest + 1, draw.integers(0, LARGEST_BATCH))
     return np.array([longest, *others], "int32")
@@ -58,7 +58,7 @@ def loaded(path: str) -> Callable[[np.ndarray, np.ndarray], list[np.ndarray]]:
 
 
 def main() -> None:
-    """Warms up, sends all requests, and prints what was measured."""
+    """Warms up, sends all requests, and prints the measurements."""
     options = json.loads(sys.argv[1])
     translate, draw = loaded(options["path"]), np.random.default_rng(2)
 

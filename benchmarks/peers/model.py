@@ -1,9 +1,9 @@
-"""The model that all programs decode; the least flexible of them decides its form.
+"""The model that all programs decode, in the form of the least flexible program.
 
 That is Hugging Face's MarianMT: normalisation after the residual, biases everywhere
 but at the output, one embedding matrix for source, target and output. The weights are
-random. PAD, UNK, BOS and EOS have embeddings, and so logits, of 0: they are never
-among the best, so that nothing hangs on how a program forbids them.
+random. PAD, UNK, BOS and EOS have embeddings of 0, and so logits of 0: they are never
+among the best, so it does not matter how a program forbids them.
 """
 
 import re
@@ -46,7 +46,7 @@ def build(sizes: dict[str, int]) -> kav.Transformer:
 
 
 def named_weights(model: kav.Transformer) -> dict[str, keras.Variable]:
-    """The weights by the names of layers, without the model's and Keras' numbers."""
+    """The weights by names of layers, without the model's name and Keras' numbers."""
     paths = {weight.path.partition("/")[2]: weight for weight in model.weights}
     return {
         re.sub(r"feed_forward\w*", "feed_forward", path): weight

@@ -21,7 +21,7 @@ def folder(options) -> str:
 
 
 def convert(options) -> None:
-    """Saves the model as this package saves models, unless a preset makes it."""
+    """Saves the model in the format of this package, unless a preset makes it."""
     keras.config.set_dtype_policy(POLICIES[options["precision"]])
     if "weights" in options:
         made = model.read(options["weights"], options["sizes"])
@@ -52,7 +52,7 @@ class Engine:
         return sources
 
     def search(self, inputs, steps: int) -> list[np.ndarray]:
-        """Ids `[B, K, N]`; for 0 steps, what decoding needs from the source."""
+        """Ids `[B, K, N]`; for 0 steps, the context of the source for decoding."""
         if steps not in self.compiled:
             self.compiled[steps] = kav.backend.jit(self.program(steps), xla=self.xla)
         return [np.asarray(x) for x in keras.tree.flatten(self.compiled[steps](inputs))]

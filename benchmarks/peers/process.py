@@ -1,4 +1,4 @@
-"""A program in a process of its own, seen from outside."""
+"""Controls a program in a separate process."""
 
 import json
 import os
@@ -13,11 +13,11 @@ BENCHMARKS = Path(__file__).resolve().parents[1]
 
 
 class Program:
-    """A process that decodes when it is told to, and waits otherwise.
+    """A process that decodes on request.
 
     Args:
         python: the interpreter of its environment.
-        module: a module beside this one that has a class `Engine`.
+        module: a module of this folder with a class `Engine`.
         options: options of the engine. `threads` and `cores` are also passed to the
             libraries by environment variables, the same for all programs.
 
@@ -25,7 +25,7 @@ class Program:
         load_seconds: seconds from the model on disk to one that can decode.
         cpu_seconds: CPU seconds of loading or, after that, of the last decoding, in all
             threads.
-        memory: bytes, the most in use so far beyond those of the imported program.
+        memory: peak of the bytes in use so far, beyond those of the imported program.
         versions: versions of its packages.
 
     Raises:

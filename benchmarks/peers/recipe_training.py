@@ -2,7 +2,7 @@
 
     python recipe_training.py TASK.json
 
-It prints one JSON object a line.
+It prints one JSON object per line.
 """
 
 import json
@@ -36,7 +36,7 @@ class Reporter(keras.callbacks.Callback):
         self.validation = validation
         self.updates = 0
         self.tokens = 0.0
-        self.not_counted = 0.0  # seconds that scoring took
+        self.not_counted = 0.0  # seconds of scoring
 
     def on_train_begin(self, logs=None):
         used = time.process_time()
@@ -80,7 +80,7 @@ def main(task) -> None:
     corpus = kav.data.load_corpus(*data, cache_dir=task["cache"])
     tokenizer = kav.Tokenizer.load(task["tokenizer"])
     tokens = kav.data.TokenizedCorpus(corpus, tokenizer)
-    # Its own shapes, so that no pair is too long for those of the training.
+    # Separate shapes, so that no pair is too long for the training shapes.
     plan = tokens.plan("validation", 4096, None)
     validation = tokens._dataset(
         tf.data.Dataset.range(plan.num_batches), "validation", plan

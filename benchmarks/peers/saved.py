@@ -6,7 +6,7 @@ VERSIONS = {"tensorflow": tf.__version__}
 
 
 def convert(options) -> None:
-    """Imports what a model of texts needs; it was exported by another process."""
+    """Imports TensorFlow Text for models of texts; another process exported them."""
     if "text" in options:
         import tensorflow_text  # noqa: F401
 

@@ -1,7 +1,7 @@
-"""A Transformer in PyTorch that trains as requested on standard input.
+"""A Transformer in PyTorch that trains on requests from standard input.
 
-It runs in an environment of its own, which has PyTorch and NumPy and not this package.
-Every line of standard input is a JSON object, and gets one back:
+It runs in a separate environment with PyTorch and NumPy, but without this package. It
+answers every JSON object on a line of standard input with another one:
 
     {"task": {…}}    what to train; returns {"parameters": …, "version": …}
     {"updates": N}   trains; returns {"losses": [N numbers], "seconds": …}
@@ -23,8 +23,8 @@ class Task:
     """A training task: model, data and settings.
 
     Attributes:
-        data: an `.npz` with the initial weights under the names that the modules here
-            have, and `source`, `target` and `labels` `[batches, B, T]`.
+        data: an `.npz` with the initial weights under the names of the modules here,
+            and `source`, `target` and `labels` `[batches, B, T]`.
         sizes: sizes of the model.
         dropout: rate on embeddings and on the output of every sub-layer.
         smoothing: label smoothing.
@@ -47,7 +47,7 @@ class Task:
 
 
 class Attention(nn.Module):
-    """Scaled dot-product attention; projections of the same input are one."""
+    """Scaled dot-product attention; projections of the same input are merged."""
 
     def __init__(self, width: int, heads: int, is_self: bool):
         super().__init__()

@@ -1,11 +1,11 @@
 """Runs one program in this process: `python -m peers.worker PROGRAM OPTIONS`.
 
-`PROGRAM` is a module beside this one that has a class `Engine`, `OPTIONS` a JSON
-object. Lines of JSON go out: first `{"load seconds": …, "versions": {…}}`, and then,
-for every `{"sources": [B][S], "steps": N}` that comes in, `{"ids": [B][K][N]}`: the
-`K` hypotheses of every sentence, best first. Each line has `"cpu seconds"`, what all
-threads of this process took for it, and `"memory"`, the most bytes in use so far
-beyond those of the imported program.
+`PROGRAM` is a module of this folder with a class `Engine`, `OPTIONS` a JSON object.
+The process writes lines of JSON: first `{"load seconds": …, "versions": {…}}`, and
+then, for every `{"sources": [B][S], "steps": N}` that it reads, `{"ids": [B][K][N]}`:
+the `K` hypotheses of every sentence, best first. Each line has `"cpu seconds"`, the
+time of all threads of this process for it, and `"memory"`, the peak of the bytes in
+use so far, beyond those of the imported program.
 """
 
 import importlib
@@ -18,7 +18,7 @@ import numpy as np
 from peak import forget_peak
 from peak import resident
 
-# Other systems do not count the memory of a process in this way.
+# Other systems do not report the memory of a process like this.
 LINUX = sys.platform == "linux"
 
 
@@ -36,7 +36,7 @@ def serve(engine, lines, answer) -> None:
 def main() -> None:
     """Loads a program, reports how long that took, and serves."""
     name, options = sys.argv[1], json.loads(sys.argv[2])
-    # The output of libraries must not be taken for an answer.
+    # Keeps the output of libraries apart from answers.
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     if hasattr(os, "sched_setaffinity"):

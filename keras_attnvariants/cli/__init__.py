@@ -1,7 +1,7 @@
 """The command `kav`: train, evaluate, translate, export, list presets and corpora.
 
-Keras and TensorFlow are imported by the work, not by the options: `kav train --help`
-needs neither.
+Commands import Keras and TensorFlow only when they run: `kav train --help` needs
+neither.
 """
 
 from keras_attnvariants.cli import analyse

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 # Model and tokenizer by name of the system.
 Systems = dict[str, tuple["keras.Model", "Tokenizer"]]
-# Begins to read the data anew.
+# Reads the data from the start.
 Read = Callable[[], Iterator[Any]]
 
 Analysis = Literal[
@@ -60,7 +60,7 @@ OF_TEXTS = (*CONTRASTIVE, "alignment-errors")
 
 @dataclass(frozen=True, kw_only=True)
 class DataOptions:
-    """The data that is analysed."""
+    """The data to analyse."""
 
     data: str = option(
         "A corpus, as for `kav train`; for alignment-errors a folder with test.align "
@@ -77,10 +77,10 @@ class DataOptions:
     )
 
     def check(self, analysis: Analysis, task: "Task") -> None:
-        """Raises if an analysis lacks an option, or is not one of a task.
+        """Check that an analysis has its options and supports a task.
 
         Raises:
-            ValueError: it does, or is not.
+            ValueError: an option is missing, or the task is not supported.
         """
         fits = "bleu" in task.metrics or not analysis.startswith("bleu")
         if not fits or not (task.reads_text or analysis not in OF_TEXTS):
@@ -167,14 +167,14 @@ def analyse(
 
 
 def file_name(name: str) -> str:
-    """A name of files for that of a system."""
+    """The file name for the name of a system."""
     return re.sub(r"[^\w.]+", "-", name).strip("-.")
 
 
 def tables(
     analysis: Analysis, systems: Systems, read: Read
 ) -> Iterator[tuple[str, "Table"]]:
-    """The results, with names for their files: one of all systems, or one of each."""
+    """The results with their file names: one for all systems, or one for each."""
     import keras_attnvariants as kav
 
     table_of = kav.analysis.ANALYSES[analysis].function

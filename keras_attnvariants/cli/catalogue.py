@@ -99,7 +99,7 @@ def presets(
 
 
 def columns(*names: str) -> Table:
-    """A table without lines between its columns, the first of which is not broken."""
+    """A table without lines between columns; the first column does not wrap."""
     from rich.table import Table
 
     table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False)
@@ -187,7 +187,7 @@ def push(
 
 @dataclass(frozen=True, kw_only=True)
 class ReadingOptions:
-    """The files of corpora, and how they are read."""
+    """The files of corpora, and options for reading them."""
 
     task: TaskName | None = option(
         "What the corpus is for; default: what the preset or the model does."
@@ -200,7 +200,7 @@ class ReadingOptions:
     )
 
     def reader(self, task: str) -> Callable[..., Corpus]:
-        """Reads a corpus for a task, unless the user has named another one."""
+        """A reader of corpora for a task, unless the user has named another one."""
         from keras_attnvariants.data import load_corpus
 
         task = self.task or task
@@ -219,7 +219,7 @@ class CorpusOptions(ReadingOptions):
         """The corpus.
 
         Args:
-            task: name of what it is for, unless the user has said so.
+            task: name of the task, unless the user has given one.
 
         Raises:
             ValueError, OSError: there is none, or it cannot be read.
@@ -229,10 +229,10 @@ class CorpusOptions(ReadingOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CorporaOptions(ReadingOptions):
-    """The corpora that a model is trained on, and how often each of them is seen.
+    """The corpora that a model is trained on, and how often each one is seen.
 
     Raises:
-        ValueError: not as many of one option as of another, or one without a use.
+        ValueError: options differ in number, or one has no use.
     """
 
     data: list[str] = option(f"{DATA} May be repeated.", ...)
@@ -273,11 +273,11 @@ class CorporaOptions(ReadingOptions):
                 )
 
     def load(self, task: str = "translation") -> Corpus:
-        """The corpus, or all of them as one; `task` as of `CorpusOptions.load`."""
+        """The corpus, or all of them as one; `task` as for `CorpusOptions.load`."""
         from keras_attnvariants.data import mix_corpora
 
         count = len(self.data)
-        # One language is that of all.
+        # A single language is for all corpora.
         given: list[Any] = [self.source or [None], self.target or [None]]
         languages = (side * (count // len(side)) for side in given)
         alignments = self.alignments or [""] * count
@@ -298,7 +298,7 @@ class CorporaOptions(ReadingOptions):
         )
 
     def show_next(self, run: Path, task: str) -> None:
-        """Prints the commands that score the run of a task, and use its model."""
+        """Prints the commands that score the run of a task and use its model."""
         from keras_attnvariants.data import tasks
 
         sides = {"--source": self.source, "--target": self.target}

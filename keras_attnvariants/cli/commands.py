@@ -1,4 +1,4 @@
-"""Makes functions a command line: groups of options, and errors in one line."""
+"""Turns functions into commands, with groups of options and errors in one line."""
 
 import dataclasses
 import functools
@@ -19,18 +19,18 @@ from typer.core import TyperGroup
 
 import keras_attnvariants
 
-# How pydantic, which reads the values of options for typer, begins some messages.
+# Prefix of some messages of pydantic, which reads option values for typer.
 CHECKER = "Value error, "
 
 
 def option(help: str, default: Any = None, *names: str, **more: Any) -> Any:
-    """An option: the default of a parameter of a command, or a field of a group.
+    """An option, as the default of a command's parameter or a field of a group.
 
     Args:
         help: the text for the user.
         default: the value if it is not given; `...` if it has to be.
-        names: names on the command line, if not that of the field with hyphens.
-        more: what `typer.Option` takes, such as `min` and `max`.
+        names: names on the command line, by default the field's name with hyphens.
+        more: arguments of `typer.Option`, such as `min` and `max`.
     """
     more = {"make": typer.Option, "names": names, "help": help, **more}
     if default is ...:
@@ -44,11 +44,11 @@ def argument(help: str, default: Any = ..., **more: Any) -> Any:
 
 
 def given(group: Any, *without: str) -> dict[str, Any]:
-    """The options of a group that were given, by the names of its fields.
+    """The given options of a group, by the names of its fields.
 
     Args:
         group: the object.
-        without: names of fields that are left out.
+        without: names of fields to leave out.
     """
     return {
         name: value
@@ -58,16 +58,16 @@ def given(group: Any, *without: str) -> dict[str, Any]:
 
 
 def command(function: Callable[..., None]) -> Callable[..., None]:
-    """A command line for a function; decorator.
+    """Decorator that makes a function a command.
 
     The default of each parameter is an `option` or `argument`. A parameter whose type
-    is a dataclass is a group: every field of it is an option, listed in the panel that
-    `PANEL` of the class names. The function receives the object. Required options are
-    listed first. What is wrong with the input, of which a group may complain when it is
-    made, ends in one line.
+    is a dataclass is a group: each of its fields is an option, listed in the panel that
+    the class names in `PANEL`. The function receives the object. Required options are
+    listed first. Input errors, which a group may also raise when it is created, become
+    messages of one line.
 
     Args:
-        function: takes its arguments by name.
+        function: function that takes its arguments by name.
 
     Example:
 
@@ -103,22 +103,22 @@ def command(function: Callable[..., None]) -> Callable[..., None]:
         else:
             parameters += _parameters(function, {name: parameter.default})
     parameters.sort(key=lambda parameter: parameter.default is not Parameter.empty)
-    # typer reads the names from the one, and the types from the other.
+    # typer reads names and types from different attributes.
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     vars(run)["__signature__"] = inspect.Signature(parameters)
-    # Else typer would keep the ends of its lines.
+    # Otherwise typer would keep the line breaks.
     run.__doc__ = "\n\n".join(map(one_line, (function.__doc__ or "").split("\n\n")))
     return run
 
 
 def _parameters(owner: Any, fields: dict[str, Any]) -> Iterator[Parameter]:
-    """The parameters of fields that `option` made, with what typer reads of them."""
+    """The parameters for fields made by `option`, in the form that typer reads."""
     hints = get_type_hints(owner)
     for name, field in fields.items():
         more = {"rich_help_panel": getattr(owner, "PANEL", None), **field.metadata}
         make, names = more.pop("make"), more.pop("names")
         if hints[name] is bool and not names:
-            names = (flag(name),)  # and none that says no
+            names = (flag(name),)  # without a `--no-` form
         info = make(*names, **more)
         missing = field.default is dataclasses.MISSING
         yield Parameter(
@@ -130,20 +130,20 @@ def _parameters(owner: Any, fields: dict[str, Any]) -> Iterator[Parameter]:
 
 
 def flag(name: str) -> str:
-    """An option as it stands on the command line."""
+    """An option as written on the command line."""
     return f"--{name.replace('_', '-')}"
 
 
 @contextmanager
 def clear_errors() -> Iterator[None]:
-    """Context that turns what is wrong with the input into one line and exit code 2.
+    """Context that turns input errors into a message of one line and exit code 2.
 
-    Other exceptions are mistakes of the program and keep their traceback.
+    Other exceptions are bugs of the program and keep their traceback.
     """
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader of our output has enough: no error of the input
+        raise  # the reader of our output has closed it: not an input error
     except (ValueError, OSError, ArithmeticError) as error:
         typer.echo(f"Error: {one_line(str(error))}", err=True)
         raise typer.Exit(2) from error
@@ -157,7 +157,7 @@ def one_line(text: str) -> str:
 class ReadableHelp:
     """Commands whose help fits into 80 columns.
 
-    Options that take no value have no type, and the values of a choice are apart.
+    Options without a value have no type, and the values of a choice are separated.
     """
 
     def get_params(self, ctx: Any) -> list[Any]:
@@ -176,7 +176,7 @@ class Command(ReadableHelp, TyperCommand):
 
 
 class Program(ReadableHelp, TyperGroup):
-    """Commands whose usage errors are one line, as their other errors are."""
+    """Commands whose usage errors have one line, like their other errors."""
 
     def main(self, *args: Any, **extra: Any) -> Any:
         open_closed_streams()
@@ -188,15 +188,16 @@ class Program(ReadableHelp, TyperGroup):
             sys.exit(error.exit_code)
         except typer.Abort:
             sys.exit(1)
-        # What a command returns is not a status; `typer.Exit` gives one.
+        # The return value of a command is not a status; `typer.Exit` has one.
         sys.exit(code if isinstance(code, int) else 0)
 
 
 def open_closed_streams() -> None:
-    """Opens standard streams that are closed, for nothing.
+    """Opens closed standard streams on the null device.
 
-    Else the next file that is opened would take the number of one, and get what is
-    written to it. `sys.__stdin__` and `sys.__stdout__` still tell that they are closed.
+    Otherwise the next opened file would take the number of a closed stream, and get
+    what is written to it. `sys.__stdin__` and `sys.__stdout__` still show that they are
+    closed.
     """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
@@ -207,11 +208,11 @@ def open_closed_streams() -> None:
 
 
 def group(default: Callable[..., None], *commands: Callable[..., None]) -> typer.Typer:
-    """A command without options that has others.
+    """A command without options that has subcommands.
 
     Args:
-        default: the command by itself; the group has its name.
-        commands: the others.
+        default: the command itself, which gives the group its name.
+        commands: the subcommands.
     """
     app = typer.Typer(cls=Program, name=default.__name__, rich_markup_mode="rich")
 
@@ -227,7 +228,7 @@ def group(default: Callable[..., None], *commands: Callable[..., None]) -> typer
 
 
 def program(*commands: Callable[..., None] | typer.Typer) -> typer.Typer:
-    """The program that has these commands and groups of them, and its version."""
+    """The program with these commands and groups, and its version."""
     app = typer.Typer(
         cls=Program, pretty_exceptions_enable=False, rich_markup_mode="rich"
     )
@@ -236,7 +237,7 @@ def program(*commands: Callable[..., None] | typer.Typer) -> typer.Typer:
         if isinstance(function, typer.Typer):
             app.add_typer(function)
         else:
-            # Python has a keyword of the name of one.
+            # The name of one command is a keyword of Python.
             name = function.__name__.rstrip("_")
             app.command(name, cls=Command)(function)
     return app

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from keras_attnvariants.data.tasks import Task
     from keras_attnvariants.evaluation import AlignedTranslator
 
-# Of one text; the rest is left out, and the page says so.
+# Limits of one text; the page says that the rest is left out.
 MOST_CHARACTERS, MOST_SENTENCES = 5000, 20
 LARGEST_RECORDING = "20mb"
 ONE_ONLY = "none"
@@ -37,7 +37,7 @@ EXAMPLES = (
     "Two children play in the snow with their dog.",
     "The house that my brother sold was built by his uncle.",
 )
-# Pixels of a column; where two have no room they are one above the other.
+# Pixels of a column; without room for two, they are one above the other.
 NARROWEST = 300
 
 
@@ -82,7 +82,7 @@ def demo(
         for name, path in folders.items()
     }
     for model in loaded.values() if task.reads_text else ():
-        # So that nobody waits for what is compiled.
+        # So that nobody waits for compilation.
         model.translate(".")
     typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
     offered = examples or (EXAMPLES if task.languages is None else ())
@@ -92,12 +92,12 @@ def demo(
 def build_page(
     models: "Mapping[str, AlignedTranslator]", examples: Sequence[str], task: "Task"
 ) -> "gr.Blocks":
-    """The page: a text or recording, one or two models, and what they make of it.
+    """The page: a text or recording, one or two models, and their outputs.
 
     Args:
-        models: by the names that the page shows.
+        models: models by the names that the page shows.
         examples: texts, or paths of recordings, to choose from.
-        task: what the models are for.
+        task: task of the models.
     """
     import gradio as gr
 
@@ -148,7 +148,7 @@ def build_page(
 
 
 def open_page(page: "gr.Blocks", host: str, port: int, takes_files: bool) -> None:
-    """Serves the page until the process is ended; it takes recordings or no files.
+    """Serves the page until the process ends; it accepts recordings or no files.
 
     Raises:
         OSError: the port is not free.
@@ -176,7 +176,7 @@ def open_page(page: "gr.Blocks", host: str, port: int, takes_files: bool) -> Non
         app_kwargs={} if takes_files else {"dependencies": [Depends(refuse_files)]},
         max_file_size=LARGEST_RECORDING,
         css=CSS,
-        # Fonts that the device has: nothing is loaded from elsewhere.
+        # Fonts of the device: nothing is loaded from elsewhere.
         theme=gr.themes.Default(
             font=["system-ui", "sans-serif"], font_mono=["ui-monospace", "monospace"]
         ),
@@ -201,7 +201,7 @@ def column(
     except ValueError:
         if task.reads_text:
             raise
-        # An upload that is no recording.
+        # The upload is not a recording.
         return "<p>This is no recording.</p>"
     has_weights = any(x.weights.any() for found in readings for x in found.hypotheses)
     if not lines:

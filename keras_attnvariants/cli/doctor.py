@@ -23,9 +23,9 @@ from keras_attnvariants.utils.machine import install_command
 from keras_attnvariants.utils.machine import installed
 
 OK, NOTE, DAMAGED = "ok", "note", "damaged"
-# Is built against one release of TensorFlow; there is none for Windows.
+# Built for one release of TensorFlow; not available for Windows.
 TEXT = "tensorflow-text"
-# Extras of this package, and what they are for.
+# Extras of this package, and their purposes.
 EXTRAS = {
     "plot": "kav attention and kav analyse",
     "tensorboard": "the logs that TensorBoard shows",
@@ -49,7 +49,7 @@ class Finding(NamedTuple):
         state: `"ok"`, `"note"` or `"damaged"`.
         name: name of the file or folder.
         text: its state in words.
-        advice: what to do, for what is damaged.
+        advice: what to do if it is damaged.
     """
 
     state: str
@@ -65,7 +65,7 @@ class Diagnosis:
     Attributes:
         kind: the kind of place, such as `"a run"`.
         findings: findings about its files and folders.
-        usable: what still works, a command or a sentence each.
+        usable: what still works, as commands or sentences.
     """
 
     kind: str
@@ -131,7 +131,7 @@ def doctor(
 
 
 def show(name: str, found: Diagnosis) -> None:
-    """Prints what was found, a line each, what still works, and a verdict."""
+    """Prints a line per finding, what still works, and a verdict."""
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
@@ -142,7 +142,7 @@ def show(name: str, found: Diagnosis) -> None:
         table.add_column(no_wrap=not is_text, overflow="fold")
     for finding in found.findings:
         advice = f"\nTo do: {finding.advice}." if finding.advice else ""
-        # `Text`, because rich would interpret square brackets as markup.
+        # `Text`: rich would interpret square brackets as markup.
         cells = f"  {finding.state}", finding.name, finding.text + advice
         table.add_row(*map(Text, cells))
     Console(highlight=False).print(table)
@@ -210,7 +210,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def requirements(extra: str = "") -> list[Requirement]:
-    """The packages that this package needs always, or for one of its extras."""
+    """The packages that this package always needs, or needs for one extra."""
 
     def is_for(found: Requirement, extra: str) -> bool:
         return found.marker is None or found.marker.evaluate({"extra": extra})

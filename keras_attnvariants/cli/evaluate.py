@@ -1,4 +1,4 @@
-"""`kav evaluate` and `kav compare`: how well models do."""
+"""`kav evaluate` and `kav compare`: scores of models."""
 
 import shlex
 from functools import partial
@@ -107,7 +107,7 @@ def evaluate(
 
 
 def first_lines(option: str, path: Path, count: int) -> list[str]:
-    """The first lines of a file that has one for each source.
+    """The first lines of a file with one line per source.
 
     Raises:
         ValueError: there are too few.
@@ -124,10 +124,10 @@ def first_lines(option: str, path: Path, count: int) -> list[str]:
 
 
 def read_references(path: Path, count: int) -> list[list[str | None]]:
-    """Sets of references of some sources, from a file with a JSON list a line.
+    """Sets of references for some sources, from a file with a JSON list per line.
 
     Raises:
-        ValueError: a line is no such list, or there are too few lines.
+        ValueError: a line is not such a list, or there are too few lines.
     """
     from pydantic import Field
     from pydantic import TypeAdapter
@@ -148,7 +148,7 @@ def read_references(path: Path, count: int) -> list[list[str | None]]:
 
 
 def show_report(report: "Report", title: str, source: str) -> None:
-    """Prints a title, the scores, one a line, and the speed if it was measured."""
+    """Prints a title, the scores, one per line, and the speed if it was measured."""
     typer.echo(f"{title}:")
     for score in report.scores:
         typer.echo(f"  {score.name:7} {score.shown:>6}  {score.signature}")

@@ -30,7 +30,7 @@ from keras_attnvariants.cli.options import import_modules
 Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
 Format = Literal["saved-model", "onnx", "ctranslate2"]
 
-# The options of other formats than SavedModels, besides those of every export.
+# The options of formats other than SavedModels, besides those of every export.
 OPTIONS = {
     "onnx": {"beam_size", "length_penalty"},
     "ctranslate2": {"precision"},
@@ -150,15 +150,15 @@ def export(
 
 
 def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -> None:
-    """Raises unless all options that were given belong to a format.
+    """Check that a format supports all given options.
 
     Args:
-        format: not `"saved-model"`.
-        graph: its options.
+        format: a format other than `"saved-model"`.
+        graph: options of the graph.
         others: further options by name, empty unless they were given.
 
     Raises:
-        ValueError: names those that do not.
+        ValueError: it does not; the message has the wrong options.
     """
     changed = [f for f in fields(graph) if getattr(graph, f.name) != f.default]
     names = [f.name for f in changed if f.name not in OPTIONS[format]]
@@ -173,7 +173,7 @@ def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -
 def export_other(
     format: Format, folder: Path, output: Path, graph: GraphOptions
 ) -> None:
-    """Exports the model of a folder in another format than a SavedModel."""
+    """Exports the model of a folder in a format other than a SavedModel."""
     import keras_attnvariants as kav
     from keras_attnvariants.utils.folders import check_new
 
@@ -192,7 +192,7 @@ def export_other(
 
 
 def show(path: Path) -> None:
-    """Prints what was written: its size, and its signatures."""
+    """Prints the size and the signatures of an export."""
     info = json.loads((path / "assets.extra" / "model_info.json").read_text())
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     typer.echo(f"{path} ({size / 1e6:.1f} MB)")
@@ -205,7 +205,7 @@ def show(path: Path) -> None:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The lines of two texts side by side, as often as they are asked for."""
+    """The lines of two texts in pairs, which can be read repeatedly."""
 
     source: Iterable[Any]
     target: Iterable[Any]

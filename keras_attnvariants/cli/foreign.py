@@ -14,7 +14,7 @@ from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.importing import import_tensorflow
 
-# Files that say where a model comes from and what its licence is.
+# Files that state the origin and the licence of a model.
 PAPERS = ("README.md", "LICENSE")
 
 

@@ -1,7 +1,7 @@
 """Health of runs, models, SavedModels and corpora: damage, and what still works.
 
-What commands refuse is found by the checks that they make, and told as they tell it.
-Nothing is changed. A corpus goes through the cache, as when a model is trained on it.
+Problems are found by the checks of the commands, and reported in their words. Nothing
+is changed. A corpus is read through the cache, as for training.
 """
 
 import os
@@ -51,11 +51,11 @@ def examine(
     Args:
         place: the folder of a run, a model or a SavedModel; or a corpus, as for
             `load_corpus`.
-        languages: the endings of the files of a corpus, which it needs.
+        languages: the endings of the files of a corpus, needed for a corpus.
         task: name of what the corpus is for.
 
     Raises:
-        ValueError: there is nothing there that could be examined.
+        ValueError: there is nothing to examine.
     """
     path = Path(place)
     if any((path / name).exists() for name in (LOG, STATES, CHECKPOINTS)):
@@ -75,7 +75,7 @@ def examine(
 def examined(
     name: str, check: Callable[..., Any], *arguments: Any, advice: str = ""
 ) -> Finding:
-    """The finding of a check, which returns in words what is well, or raises."""
+    """The finding of a check, which returns a description or raises."""
     try:
         found = check(*arguments)
     except (ValueError, OSError, TypeError, RecursionError) as error:
@@ -129,7 +129,7 @@ def examine_run(folder: Path) -> Diagnosis:
         findings.append(examined(name, read_weights, path, advice=advice))
     anew = "The next better validation of a resumed run writes it anew"
     events = {record["event"] for record in records}
-    # What a run has after its first validation, and after its end.
+    # The models of a run after its first validation, and after its end.
     models = [
         examined(name, size_of, read_model, folder / name, advice=anew)
         for name, event in ((BEST, "period"), (AVERAGED, "averaged"))
@@ -161,7 +161,7 @@ def examine_model(folder: Path) -> Diagnosis:
 
 
 def size_of(read: Callable[[Path], Any], folder: Path) -> str:
-    """The size of a folder that can be read."""
+    """The size of a readable folder."""
     read(folder)
     size = sum(file.stat().st_size for file in folder.rglob("*") if file.is_file())
     return f"as written, {size / 1e6:.1f} MB"
@@ -184,7 +184,7 @@ def examine_saved_model(folder: Path) -> Diagnosis:
 def examine_corpus(
     place: str, languages: tuple[str, str], task: str = tasks.DEFAULT
 ) -> Diagnosis:
-    """Examines a corpus, which is read as it is for a training."""
+    """Examines a corpus by reading it as for training."""
     try:
         corpus = load_corpus(place, *languages, task=task)
     except (ValueError, OSError) as error:

@@ -1,4 +1,4 @@
-"""Trained models by name or folder: found, told apart and loaded."""
+"""Finds, identifies and loads trained models by name or folder."""
 
 import hashlib
 import os
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
 
 Precision = Literal["float32", "bfloat16", "int8"]
 
-# Hypotheses that are searched at once, unless one sentence has more.
+# Largest number of hypotheses in a search, unless one sentence has more.
 MAX_HYPOTHESES = 512
-# Kinds of folders, and files of which each has one.
+# Kinds of folders, and files of which each kind has one.
 RUN = "the folder of a run, with log.jsonl"
 MODEL = f"{RUN}, or of a model, with {MANIFEST}"
 SAVED = "a folder with saved_model.pb, or one of numbered versions of it"
@@ -36,7 +36,7 @@ KINDS = {
 
 
 def check_place(name: str, folder: Path, kind: str) -> None:
-    """Raises at once if a folder is clearly not of a kind.
+    """Check early that a folder seems to be of a kind.
 
     Args:
         name: the option or argument.
@@ -44,7 +44,7 @@ def check_place(name: str, folder: Path, kind: str) -> None:
         kind: one of `KINDS`.
 
     Raises:
-        FileNotFoundError: says which file it should have.
+        FileNotFoundError: it is not; the message says which file it should have.
     """
     if not any(any(folder.glob(pattern)) for pattern in KINDS[kind]):
         raise FileNotFoundError(f"`{name}` must be {kind}. Received: {folder}")
@@ -58,8 +58,8 @@ def model_folder(argument: str, name: str) -> Path:
         name: its value, see `keras_attnvariants.trained.find_model`.
 
     Raises:
-        FileNotFoundError: there is no such model; says which names are near, or which
-            file the folder should have.
+        FileNotFoundError: there is no such model; the message has similar names, or
+            the file that the folder should have.
         ValueError, FetchError: as for `find_model`.
     """
     folder = find_model(name, argument)
@@ -70,11 +70,11 @@ def model_folder(argument: str, name: str) -> Path:
 def model_task(folder: Path) -> str:
     """The task of the model of a run or of a model folder.
 
-    An adapter says nothing of it: it is for models that translate.
+    An adapter does not state its task: it is for models that translate.
     """
     path = folder / "config.json"
     if path.is_file():
-        # Of something else than a model, loading it says what is wrong.
+        # If it is not a model, loading it says what is wrong.
         with suppress(AttributeError, KeyError, TypeError):
             config = read_json(path)
             config = config.get("model", config)["config"]
@@ -83,10 +83,10 @@ def model_task(folder: Path) -> str:
 
 
 def same_task(folders: dict[str, Path]) -> "tasks.Task":
-    """The task of all these models.
+    """The common task of models.
 
     Raises:
-        ValueError: they are for different ones.
+        ValueError: they have different tasks.
     """
     from keras_attnvariants.data import tasks
 
@@ -98,9 +98,9 @@ def same_task(folders: dict[str, Path]) -> "tasks.Task":
 
 
 def short_names(models: list[str]) -> dict[str, Path]:
-    """The folders of models: by the last parts of their paths, or by their names.
+    """The folders of models by the last parts of their paths, or by their names.
 
-    Paths whose last parts are the same are whole.
+    Paths with equal last parts are not shortened.
 
     Raises:
         FileNotFoundError: there is no such model.
@@ -118,7 +118,7 @@ def short_names(models: list[str]) -> dict[str, Path]:
 def model_digest(folder: Path) -> str:
     """Digest of the manifests of a run's models, of a model folder or of a SavedModel.
 
-    Of several versions of a SavedModel it is that of all.
+    For several versions of a SavedModel, it covers all of them.
     """
     digest = hashlib.sha256()
     for path in sorted([*folder.glob(MANIFEST), *folder.glob(f"*/{MANIFEST}")]):
@@ -133,7 +133,7 @@ def load(
 
     Raises:
         FileNotFoundError: there is no model.
-        ValueError: a file is not the one that was saved, a class is unknown, or the
+        ValueError: a file has changed since it was saved, a class is unknown, or the
             model does not translate or has no tokenizer.
     """
     import_tensorflow()
@@ -153,8 +153,8 @@ def load(
 def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
     """The same model, computing in a precision.
 
-    Around products of integers it computes in float32, whatever the training did: how
-    bfloat16 is rounded depends on the processor.
+    Around products of integers it always computes in float32, because the rounding of
+    bfloat16 depends on the processor.
     """
     from keras_attnvariants.models.templates import with_policy
     from keras_attnvariants.serving.precision import POLICIES
@@ -168,9 +168,9 @@ def in_precision(model: "keras.Model", precision: Precision) -> "keras.Model":
 def translator_of(
     model: "keras.Model", tokenizer: "Tokenizer", **options: Any
 ) -> "Translator":
-    """A translator that searches for fewer texts at once, the wider the beam.
+    """A translator that searches for fewer texts at once if the beam is wide.
 
-    The memory of a search grows with the number of hypotheses. XLA does not compile it:
+    The memory of a search grows with the number of hypotheses. XLA is off: compiling
     every shape would take longer than a test set.
     """
     import keras_attnvariants as kav

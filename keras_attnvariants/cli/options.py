@@ -43,7 +43,7 @@ IMPORTS = option(
 
 @dataclass(frozen=True, kw_only=True)
 class SearchOptions:
-    """The beam search, where it is not that of the preset."""
+    """Options of the beam search that replace the preset's."""
 
     beam_size: int | None = BEAM_SIZE
     length_penalty: float | None = option(
@@ -53,7 +53,7 @@ class SearchOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """Sizes of the model, where they are not those of the preset."""
+    """Sizes of the model that replace the preset's."""
 
     PANEL: ClassVar[str] = "Size (default: the preset's)"
 
@@ -70,7 +70,7 @@ class SizeOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateOptions:
-    """Size and rate of updates, and their end, where they are not the preset's."""
+    """Size, rate and end of updates that replace the preset's."""
 
     PANEL: ClassVar[str] = "Training (default: the preset's)"
 
@@ -100,7 +100,7 @@ def import_modules(modules: Sequence[str] | None) -> None:
 
 
 def check_output_file(path: Path | None) -> None:
-    """Raises unless a file can be written there.
+    """Check that a file can be written.
 
     Raises:
         OSError: its folder is missing or read-only, or it is a folder itself.
@@ -116,7 +116,7 @@ def check_output_file(path: Path | None) -> None:
 
 
 def check_output_folder(name: str, path: Path) -> None:
-    """Raises unless a folder is there, or can be made there.
+    """Check that a folder exists or can be created.
 
     Args:
         name: the option.

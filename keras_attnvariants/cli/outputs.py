@@ -1,4 +1,4 @@
-"""Translations written to a stream, or to a file that is continued after a kill."""
+"""Writes translations to a stream, or to a file that is continued after a kill."""
 
 import hashlib
 import os
@@ -22,22 +22,22 @@ from keras_attnvariants.utils.locks import open_locked
 from keras_attnvariants.utils.records import read_record
 from keras_attnvariants.utils.records import write_record
 
-# What the lines so far and the note about them are called: the name of the file, and
+# Suffixes of the files with the lines so far, and with the note about them.
 PART, NOTE = ".part", ".part.json"
 
-# By what changes them, such as an option; values are shown to the user.
+# By their source, such as an option; values are shown to the user.
 Settings = dict[str, bool | str | int | float | None]
 
 
 @dataclass(frozen=True)
 class Note:
-    """The state of a file that is not complete.
+    """The state of an incomplete file.
 
     Attributes:
-        lines: number of lines that count.
-        bytes: their number of bytes.
-        read: sha256 of the texts whose translations they are.
-        settings: what the translations depend on besides.
+        lines: number of valid lines.
+        bytes: number of bytes in these lines.
+        read: sha256 of the texts that they translate.
+        settings: everything else that the translations depend on.
     """
 
     lines: int
@@ -58,7 +58,7 @@ class LineWriter:
         self.lines = 0
 
     def rest(self, texts: Iterable[str]) -> Iterator[str]:
-        """The texts without those whose translations are written already."""
+        """The texts whose translations are not written yet."""
         return iter(texts)
 
     def write(self, texts: Sequence[str], translations: Sequence[str]) -> None:
@@ -72,17 +72,17 @@ class LineWriter:
 class PartialFile(LineWriter):
     """Writes a file that appears under its name when it is complete.
 
-    Until then, its lines are in `NAME.part`, and `NAME.part.json` tells how many of
-    them count, and from what they were translated. Both are flushed to the disk after
-    every call of `write`. Only one process at a time can write the file.
+    Until then, its lines are in `NAME.part`, and `NAME.part.json` states how many of
+    them are valid, and their sources. Both are flushed to the disk after every call of
+    `write`. Only one process at a time can write the file.
 
     Args:
         path: path of the complete file. An existing one is replaced at the end.
-        settings: what the translations depend on besides the texts.
-        resume: whether to continue what another process has left.
+        settings: everything but the texts that the translations depend on.
+        resume: whether to continue the file of an earlier process.
 
     Raises:
-        ValueError: what is there has other settings, or was changed.
+        ValueError: the existing lines have other settings, or were changed.
         OSError: the file cannot be written, or another process is writing it.
     """
 
@@ -135,10 +135,10 @@ class PartialFile(LineWriter):
         flush(self.path.parent)
 
     def give_up(self, told: bool) -> None:
-        """Removes the files unless they have lines to continue after.
+        """Removes the files unless they have lines to continue from.
 
         Args:
-            told: whether the user is told so.
+            told: whether to tell the user.
         """
         if self.lines == 0:
             self.part.unlink(missing_ok=True)
@@ -160,7 +160,7 @@ class PartialFile(LineWriter):
             self._write_note()
 
     def _read_note(self) -> int:
-        """Takes over what is written, and returns how many bytes that is."""
+        """Restores the state from the note, and returns the number of valid bytes."""
         note = read_record(self.note, Note)
         self.lines, self._expected, before = note.lines, note.read, note.settings
         pairs = {
@@ -190,7 +190,7 @@ class PartialFile(LineWriter):
 
     def _remove_note(self) -> None:
         self.note.unlink(missing_ok=True)
-        # A process that was killed may have left an unfinished one.
+        # A killed process may have left an unfinished one.
         for entry in self.path.parent.iterdir():
             if entry.name.startswith(f"{TEMPORARY}{self.note.name}-"):
                 entry.unlink(missing_ok=True)
@@ -208,14 +208,13 @@ def shown(value: bool | str | int | float | None) -> str:
 def output_to(
     path: Path | None, settings: Settings, resume: bool
 ) -> Iterator[LineWriter]:
-    """Context with what writes translations to a file or to standard output.
+    """Context with a writer of translations to a file or to standard output.
 
     A file appears when the context ends without an error.
 
     Args:
-        path: path of the file. Pipes, devices and open files are written to at once.
-        settings: see `PartialFile`.
-        resume: likewise.
+        path: path of the file. Pipes, devices and open files are written to directly.
+        settings, resume: see `PartialFile`.
 
     Raises:
         OSError: the file cannot be written, or standard output is closed.

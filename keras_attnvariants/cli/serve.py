@@ -1,4 +1,4 @@
-"""`kav serve`: an exported model behind HTTP and gRPC."""
+"""`kav serve`: serves an exported model over HTTP and gRPC."""
 
 import asyncio
 import tempfile
@@ -48,7 +48,7 @@ def serve(
     import_tensorflow()
     folder = path.resolve()
     name = name or (folder.parent if folder.name.isdecimal() else folder).name
-    # A request can make MLServer load the models in this folder: there are none.
+    # A request can make MLServer load the models in this folder: it is empty.
     with tempfile.TemporaryDirectory() as nothing:
         places = {
             "host": host,

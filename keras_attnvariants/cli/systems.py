@@ -70,14 +70,14 @@ class SamplingOptions:
     def translations(
         self, translator: "Translator | BaseTranslator", texts: list[str]
     ) -> list[str]:
-        """A drawn translation of each text, whatever the other texts are."""
+        """A drawn translation of each text, independent of the other texts."""
         how = (self.temperature, self.top_k, self.top_p)
         seeds = [seed_of(self.seed, text) for text in texts]
         return [drawn.text for drawn in translator.sample(texts, *how, seed=seeds)]
 
 
 def seed_of(seed: int, text: str) -> int:
-    """A seed for one text, from the seed of all."""
+    """A seed for one text, from the common seed."""
     digest = hashlib.sha256(f"{seed}\n{text}".encode("utf-8", "replace")).digest()
     return int.from_bytes(digest[:4], "big") >> 1
 
@@ -110,14 +110,14 @@ class SystemOptions:
 
     @property
     def task(self) -> str:
-        """The task of the model; one on a server does not tell, and translates."""
+        """The task of the model; a model on a server is taken to translate."""
         from keras_attnvariants.data import tasks
 
         if self.saved_model is not None:
             from keras_attnvariants.serving.folders import newest_version
             from keras_attnvariants.serving.folders import read_info
 
-            # Versions of before there were tasks name none.
+            # Old versions, from before there were tasks, name none.
             info = read_info(newest_version(self.saved_model))
             return str(info.get("task", tasks.DEFAULT))
         if self.model is not None:
@@ -134,11 +134,11 @@ class SystemOptions:
         return without_password(self.server)
 
     def check(self) -> None:
-        """Raises at once if an option lacks another, or a folder is of another kind.
+        """Check early that options belong together, and folders are of the right kind.
 
         Raises:
-            FileNotFoundError: says which file a folder should have, or which names
-                are near to one that is unknown.
+            FileNotFoundError: a folder or name is wrong; the message has the file that
+                the folder should have, or similar names.
             ValueError: there is no model for a precision or a tag, or the server has no
                 address.
         """
@@ -169,11 +169,11 @@ class SystemOptions:
         sampling: SamplingOptions | None = None,
         task: "tasks.Task | None" = None,
     ) -> dict[str, Translate]:
-        """Functions that translate lists of texts, by their model as it was given.
+        """Functions that translate lists of texts, by model as the user gave it.
 
         Raises:
-            ValueError: a model cannot be loaded, has no such tag, or does not read what
-                this task has.
+            ValueError: a model cannot be loaded, has no such tag, or does not read the
+                inputs of the task.
         """
         if self.model is not None and task is not None:
             from keras_attnvariants.data import tasks
@@ -182,7 +182,7 @@ class SystemOptions:
             check_reads(own.reads_text, task, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
-            # A server is only asked where the answer matters.
+            # A server is only asked if the answer matters.
             if task is not None and name != self.model:
                 check_reads(translator.reads_text, task, name)
             translate: Translate = translator.translate
@@ -198,7 +198,7 @@ class SystemOptions:
     def _loaded(
         self, search: SearchOptions, no_repeat_ngram: int | None
     ) -> Iterator[tuple[str, Any]]:
-        """The systems by their model as it was given, each a kind of translator."""
+        """A translator for each system, by model as the user gave it."""
         if self.model is not None:
             yield self.model, self._of_model(self.model, search, no_repeat_ngram)
         if self.saved_model is not None:
@@ -207,7 +207,7 @@ class SystemOptions:
 
             yield str(self.saved_model), SavedTranslator(self.saved_model)
         if self.server is not None:
-            # Without TensorFlow here.
+            # Does not import TensorFlow.
             from keras_attnvariants.serving.client import Client
             from keras_attnvariants.serving.client.exchange import parse_place
 
@@ -228,7 +228,7 @@ class SystemOptions:
 
 
 def check_reads(reads_text: bool, task: "tasks.Task", system: str) -> None:
-    """Raises `ValueError` unless a system reads texts, or recordings, as a task has."""
+    """Raises `ValueError` unless a system reads the inputs of a task."""
     from keras_attnvariants.data.tasks import command_for
 
     if reads_text != task.reads_text:
@@ -245,6 +245,6 @@ def tagged(translate: Translate, tag: str, texts: list[str]) -> list[str]:
 
 
 def no_repeats(translator: "BaseTranslator", size: int, texts: list[str]) -> list[str]:
-    """Translations without so many tokens in a row twice."""
+    """Translations without repeated n-grams of `size` tokens."""
     found = translator.translate_with(texts, no_repeat_ngram=size)
     return [best.text for best in found]

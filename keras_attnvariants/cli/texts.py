@@ -1,6 +1,6 @@
-"""Texts to translate: read from arguments, a file or a pipe, in chunks.
+"""Reads texts to translate from arguments, a file or a pipe, in chunks.
 
-How far they are is shown on standard error.
+Standard error shows the progress.
 """
 
 import os
@@ -20,8 +20,8 @@ from rich.console import Console
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
 
-# Sentences that are translated together at first; later ones fill batches of equal
-# length.
+# Number of sentences in the first chunk, and in the largest: larger chunks fill
+# batches of equal length.
 FIRST_CHUNK, LARGEST_CHUNK = 32, 1024
 
 
@@ -29,10 +29,10 @@ class Source(NamedTuple):
     """Texts to translate, and the stream that they come from.
 
     Attributes:
-        texts: one sentence each; read as they are needed.
-        first: how many are read before the first translation.
-        stream: where they come from; `None` for arguments.
-        size: bytes of all texts; `None` if it is not known.
+        texts: one sentence each, read when needed.
+        first: number of texts to read before the first translation.
+        stream: their source; `None` for arguments.
+        size: bytes of all texts; `None` if unknown.
     """
 
     texts: Iterable[str]
@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
     @property
     def done(self) -> int:
-        """Bytes that were read, if it is known how many there are."""
+        """Bytes that were read, if the size is known."""
         return 0 if self.stream is None or self.size is None else self.stream.tell()
 
 
@@ -52,7 +52,7 @@ def sentences(texts: list[str] | None, path: Path | None) -> Iterator[Source]:
 
     Args:
         texts: the arguments.
-        path: the file, if there are none; else it is standard input.
+        path: the file to read without arguments; `None` for standard input.
 
     Raises:
         OSError: the file cannot be read, or standard input is closed.
@@ -61,13 +61,13 @@ def sentences(texts: list[str] | None, path: Path | None) -> Iterator[Source]:
         yield Source(texts)
     elif path:
         with path.open("rb") as file:
-            # A pipe has a name too, such as that of `<(zcat file)` in a shell.
+            # A pipe has a name too, for instance from `<(zcat file)` in a shell.
             size = os.fstat(file.fileno()).st_size if file.seekable() else None
             yield Source(text_lines(file), stream=file, size=size)
     elif sys.__stdin__ is None:
         raise OSError("Standard input is closed: give sentences or --input.")
     else:
-        # Who types a sentence waits for its translation.
+        # A user who types a sentence waits for its translation.
         first = 1 if sys.stdin.isatty() else FIRST_CHUNK
         yield Source(text_lines(sys.stdin.buffer), first, sys.stdin.buffer)
 
@@ -83,11 +83,11 @@ def chunks(
     Nothing is read ahead: memory holds one list.
 
     Args:
-        texts: read as they are needed.
+        texts: texts, read when needed.
         first: length of the first list.
-        largest: length of the longest.
-        done: texts before these. Lists end where they would if those came first: what
-            is translated together does not depend on an interruption.
+        largest: length of the longest list.
+        done: number of texts before these. Lists end as if those were included, so
+            that an interruption does not change which texts are translated together.
     """
     iterator, size, end = iter(texts), first, first
     while end <= done:
@@ -101,10 +101,10 @@ def chunks(
 
 
 class LineProgress:
-    """Shows on standard error how much of a text is done, and how fast it goes.
+    """Shows the progress and speed of a translation on standard error.
 
     Args:
-        size: size of the text in a unit such as bytes; `None` if it is not known.
+        size: size of the text in a unit such as bytes; `None` if unknown.
         description: shown before the numbers.
         console: where to write; by default standard error.
     """
@@ -118,7 +118,7 @@ class LineProgress:
         self._size = size
         self._description = f"{description}: " if description else ""
         self._start: tuple[float, int] | None = None
-        # Without a total the bar only shows that something is going on.
+        # Without a total, the bar only shows activity.
         total = None if size is None else max(size, 1)
         starting = f"{self._description}starting"
         self._bar = Bar("{task.description}", starting, total, console, at_once=False)
@@ -135,10 +135,10 @@ class LineProgress:
 
         Args:
             lines: number of these lines.
-            done: the part of the size that is done, in its unit.
+            done: the finished part of the size, in its unit.
         """
         now = time.monotonic()
-        # Before the first lines were done, programs were compiled.
+        # The time before the first lines includes compilation.
         start, first = self._start = self._start or (now, lines)
         parts = [] if self._size is None else [f"{done / max(self._size, 1):.0%}"]
         parts.append(f"{lines:,} lines")
@@ -152,12 +152,12 @@ def with_progress(
     description: str,
     largest: int = LARGEST_CHUNK,
 ) -> Callable[[list[str]], list[str]]:
-    """The same function, showing a progress bar on standard error.
+    """A function with a progress bar on standard error.
 
     Args:
         translate: the function.
         description: shown before the numbers.
-        largest: texts that it is given at once, at most.
+        largest: largest number of texts to pass at once.
     """
 
     def shown(texts: list[str]) -> list[str]:

@@ -1,4 +1,4 @@
-"""`kav train`: a preset on a corpus, into the folder of a run."""
+"""`kav train`: trains a preset on a corpus, in the folder of a run."""
 
 import contextlib
 import dataclasses
@@ -26,7 +26,7 @@ from keras_attnvariants.cli.train_options import SubwordOptions
 from keras_attnvariants.cli.train_options import TrainingOptions
 from keras_attnvariants.utils.importing import import_named
 
-# What a refusal to resume a run says of the data.
+# Descriptions of data settings in a refusal to resume a run.
 DATA = {
     "corpus": "--data",
     "train_sentences": "--data, training sentences with sha256",
@@ -37,7 +37,7 @@ DATA = {
 
 @dataclass(frozen=True, kw_only=True)
 class RunOptions:
-    """The run, and what joins it."""
+    """The run, and additions to it."""
 
     run: Path = option(
         "Folder of the run. If it holds a run already, that run is continued.", ...
@@ -99,7 +99,7 @@ def train(
         model["dropout"] = training.dropout
     with named_by_options(), on.devices_to_use():
         preset = kav.presets.get(run.preset or start.preset(corpora.task))
-        # Told before a corpus is read, which may take long.
+        # Checked before reading a corpus, which may take long.
         begin = start.settings(run.preset)
         own = begin["fine_tuning"].sizes(preset) if "fine_tuning" in begin else {}
         preset.check(sizes.vocabulary_size, **own | model)
@@ -149,11 +149,11 @@ def option_names() -> dict[str, str]:
 
 
 def load_callbacks(factory: str) -> list[Any]:
-    """The callbacks that a function without arguments, or a class of them, makes.
+    """The callbacks that a function without arguments, or a callback class, makes.
 
     Args:
-        factory: `package.module:function`, found as Python finds modules, or in the
-            working directory.
+        factory: `package.module:function`, on Python's module path or in the working
+            directory.
 
     Raises:
         ValueError: there is no such function, or it returns something else.

@@ -17,13 +17,13 @@ from keras_attnvariants.cli.options import FROM_MODEL
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
 
-# Its training is that of models that have no preset, such as imported ones.
+# Models without a preset, such as imported ones, are trained like this one.
 WITHOUT_PRESET = "kav/base/bible"
 
 
 @dataclass(frozen=True, kw_only=True)
 class StartOptions:
-    """Start of a new run, in the place of random weights.
+    """Start of a new run, instead of random weights.
 
     Raises:
         ValueError: an option lacks another.
@@ -66,7 +66,7 @@ class StartOptions:
         """Arguments of `kav.training.train_preset`.
 
         Args:
-            preset: name that the user gave.
+            preset: name given by the user.
 
         Raises:
             FileNotFoundError, ValueError: there is no such model or vocabulary.
@@ -88,7 +88,7 @@ class StartOptions:
         return {}
 
     def preset(self, task: str | None) -> str:
-        """The preset if none is given: that of the model, or a small one for a task."""
+        """The default preset: that of the model, or a small one for a task."""
         from keras_attnvariants.data import tasks
 
         if self.from_model is None:
@@ -96,7 +96,7 @@ class StartOptions:
         return self.own_preset() or WITHOUT_PRESET
 
     def task(self) -> str | None:
-        """The task of the model that training goes on from, if there is one."""
+        """The task of the model that training continues from, if any."""
         if self.from_model is None:
             return None
         return model_task(model_folder("--from", self.from_model))
@@ -110,7 +110,7 @@ class StartOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class SubwordOptions:
-    """Options of the learning of subwords."""
+    """Options for learning subwords."""
 
     PANEL: ClassVar[str] = SizeOptions.PANEL
 
@@ -124,7 +124,7 @@ class SubwordOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class TrainingOptions(UpdateOptions):
-    """Training of the model, where that is not as in the preset."""
+    """Training settings that replace the preset's."""
 
     steps: int | None = option("Number of updates.", min=1)
     minutes: float | None = option(
@@ -160,7 +160,7 @@ class TrainingOptions(UpdateOptions):
     save_every: int | None = option("Updates between two saved states (500).", min=1)
 
     def settings(self, alignments: list[str] | None) -> dict[str, Any]:
-        """Those that were given, by the names of the fields of `TrainingConfig`.
+        """The given options, by the names of the fields of `TrainingConfig`.
 
         Raises:
             ValueError: one needs alignments.
@@ -223,7 +223,7 @@ class DeviceOptions:
 
     @contextlib.contextmanager
     def devices_to_use(self) -> Iterator[None]:
-        """Context in which a model is trained there, and process 0 alone prints."""
+        """Context for training on these devices, in which only process 0 prints."""
         with contextlib.ExitStack() as stack:
             if self._several:
                 from keras_attnvariants.training import several_devices

@@ -1,4 +1,4 @@
-"""`kav translate` and `kav transcribe`: texts or recordings in, texts out."""
+"""`kav translate` and `kav transcribe`: turn texts or recordings into texts."""
 
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ from keras_attnvariants.utils.files import is_stream
 
 @dataclass(frozen=True, kw_only=True)
 class FileOptions:
-    """Files to read and to write, in the place of standard input and output.
+    """Files to read and to write, instead of standard input and output.
 
     Raises:
         ValueError: the translations would overwrite the sentences, or an option
@@ -119,11 +119,11 @@ def write_lines(
     sampling: SamplingOptions,
     imports: list[str] | None,
 ) -> None:
-    """Writes what a system makes of each text or recording; see `translate`.
+    """Writes the output of a system for each text or recording; see `translate`.
 
     Raises:
-        ValueError: options exclude each other, there is not one system, or it is one
-            of another command.
+        ValueError: options exclude each other, there is not exactly one system, or it
+            is for another command.
     """
     if systems.count != 1:
         raise ValueError("Give one of --model, --saved-model and --server.")
@@ -164,9 +164,9 @@ def write_lines(
 def translate_all(
     system: Translate, source: Source, writer: LineWriter, at_once: int
 ) -> None:
-    """Translates text after text, so many at once, and shows how far it is."""
+    """Translates texts, at most `at_once` at a time, and shows the progress."""
     largest = 1 if source.first == 1 else at_once
-    # On a terminal, and of a few arguments, the translations themselves show it.
+    # On a terminal, and for a few arguments, the translations themselves show it.
     is_shown = source.stream is not None and not writer.file.isatty()
     with LineProgress(source.size) if is_shown else nullcontext() as progress:
         for texts in chunks(source.texts, source.first, largest, writer.lines):

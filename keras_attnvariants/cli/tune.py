@@ -1,4 +1,4 @@
-"""`kav tune`: a search over what a preset leaves open, into a folder of runs."""
+"""`kav tune`: searches over parts of a preset, in a folder of runs."""
 
 import dataclasses
 import shlex
@@ -38,10 +38,11 @@ PRESET = "kav/hc-sa/multi30k"
 
 @dataclass(frozen=True, kw_only=True)
 class Subject:
-    """The space that is searched, or the baseline whose hybrids are.
+    """The space to search, or the baseline whose hybrids to search.
 
     Raises:
-        ValueError: not one of the two is given, or an option lacks the baseline.
+        ValueError: not exactly one of the two is given, or an option needs the
+            baseline.
         FileNotFoundError: the baseline is not a run.
     """
 
@@ -81,10 +82,10 @@ class Subject:
             model_folder("--from", self.from_model)
 
     def check_sizes(self, sizes: dict[str, Any]) -> None:
-        """Raises if a baseline is to have another preset, or a model other sizes.
+        """Check that no preset is given with a baseline, and no sizes with a model.
 
         Raises:
-            ValueError: it has its own.
+            ValueError: one is; a baseline or a model has its own.
         """
         if self.from_locality is not None and (self.preset or sizes):
             raise ValueError(
@@ -104,8 +105,8 @@ class Subject:
 
         Args:
             preset_name: the preset, unless there is a baseline.
-            corpus: what a baseline is measured on.
-            sizes: options of the preset that were given.
+            corpus: corpus to measure a baseline on.
+            sizes: given options of the preset.
 
         Raises:
             ValueError: something is unknown or does not fit, or no head looks near.
@@ -135,7 +136,7 @@ class Subject:
         return preset, SearchSpace.from_dict(values)
 
     def preset_name(self, task: str | None) -> str:
-        """The preset that was given, else that of the model, else one for a task."""
+        """The given preset, else that of the model, else one for a task."""
         from keras_attnvariants.data import tasks
         from keras_attnvariants.training.fine_tuning import preset_of
 
@@ -282,7 +283,7 @@ def show(result: Any, csv: Path | None, is_proposal: bool) -> None:
     """Print all trials, the judgement on a proposal, and the next command.
 
     Raises:
-        ValueError: no trial has ended well, or none of a proposal's hybrids.
+        ValueError: no trial, or no hybrid of a proposal, has succeeded.
     """
     from rich.console import Console
 

@@ -1,4 +1,4 @@
-"""Comparisons of systems: trained alike, scored alike, and tested for significance.
+"""Compares systems that are trained and scored alike, with tests of significance.
 
 Needs the extra `compare` for its tests over seeds and for its page.
 """
@@ -8,7 +8,7 @@ from typing import Any
 
 from keras_attnvariants.experiments.results import ComparisonResult
 
-# They need Keras, which results and the first lines of a process do not.
+# These need Keras; results and the start of a process do not.
 _HOME = {
     "Comparison": "comparison",
     "ComparisonSettings": "settings",

@@ -1,4 +1,4 @@
-"""Tables of a TOML file as dataclasses, whose fields say how values are checked."""
+"""Reads tables of a TOML file into dataclasses whose fields check their values."""
 
 import re
 from collections.abc import Callable
@@ -18,17 +18,17 @@ from keras_attnvariants.utils.files import write_file
 
 # A file to begin with.
 TEMPLATE = files("keras_attnvariants.experiments") / "template.toml"
-# A name that can be that of a folder.
+# A name that a folder can have.
 NAME = re.compile(rf"(?!{TEMPORARY})[^\W_][^/\\]{{,59}}")
 # Takes the name of a key and its value; returns the value, or raises a `ValueError`.
 Check = Callable[[str, Any], Any]
 
 
 def write_template(path: Path) -> None:
-    """Writes a file in which every key of a comparison is explained.
+    """Writes a file that explains every key of a comparison.
 
     Raises:
-        FileExistsError: there is a file.
+        FileExistsError: the file exists.
         OSError: it cannot be written.
     """
     if path.exists():
@@ -39,13 +39,13 @@ def write_template(path: Path) -> None:
 def key(
     check: Check, default: Any = MISSING, *, factory: Any = MISSING, name: str = ""
 ) -> Any:
-    """A field that is a key of the file, by its own name if no other is given."""
+    """A field that is a key of the file, by default under its own name."""
     metadata = {"check": check, "name": name}
     return field(default=default, default_factory=factory, metadata=metadata)
 
 
 def optional_table(kind: Any) -> Any:
-    """A field that is a table of the file, which has defaults for all its keys."""
+    """A field that is a table of the file with defaults for all its keys."""
     return key(within(kind), factory=kind)
 
 
@@ -74,10 +74,10 @@ def read_table(kind: Any, where: str, values: Any, **others: Any) -> Any:
 
 
 def check_keys(where: str, values: Any, known: Collection[str]) -> None:
-    """Raises unless a value is a table with known keys.
+    """Check that a value is a table with known keys.
 
     Raises:
-        ValueError: it is not; the message has the nearest.
+        ValueError: it is not; the message has the nearest key.
     """
     for name in table(where, values):
         check_known(f"[{where}]" if where else "The top of the file", name, known)
@@ -93,7 +93,7 @@ def named(kind: Any, short: str = "") -> Check:
 
     Args:
         kind: dataclass of the tables, with a field `name`.
-        short: the key that a text in the place of a table gives.
+        short: the key that a text instead of a table sets.
     """
 
     def check(where: str, values: Any) -> tuple[Any, ...]:
@@ -107,19 +107,19 @@ def named(kind: Any, short: str = "") -> Check:
 
 
 def path_name(name: str) -> str:
-    """A name as that of a folder."""
+    """A name in the form of a folder name."""
     return re.sub(r"[^\w.+-]", "-", name)
 
 
 def check_names(where: str, names: Sequence[str]) -> None:
-    """Raises unless there are names, each can be that of a folder, and none is twice.
+    """Check that there are names, all different, that folders can have.
 
     Raises:
-        ValueError: says which.
+        ValueError: the message says which name is wrong.
     """
     if not names:
         raise ValueError(f"`{where}` must have at least one table or entry.")
-    # On some file systems, large and small letters are the same.
+    # Some file systems do not distinguish upper and lower case.
     folders = [path_name(name).casefold() for name in names]
     for name, folder in zip(names, folders, strict=True):
         if not (NAME.fullmatch(name) and name.isprintable()):
@@ -151,7 +151,7 @@ def table(name: str, value: Any) -> dict[str, Any]:
 
 
 def count(name: str, value: Any) -> int:
-    """A number of things, which may be none."""
+    """A number of things, which may be 0."""
     return check_integer(name, value, minimum=0)
 
 
@@ -166,7 +166,7 @@ def one_of(known: Collection[str]) -> Check:
 
 
 def each(check: Check) -> Check:
-    """A check for a list, not empty, of different values that pass a check."""
+    """A check for a list, not empty, of different values that each pass `check`."""
 
     def check_all(name: str, value: Any) -> tuple[Any, ...]:
         if not isinstance(value, list) or not value:

@@ -1,4 +1,4 @@
-"""A comparison in its folder: checked, trained, translated, scored, written down."""
+"""Runs a comparison in its folder: checks, trains, translates, scores and reports."""
 
 import json
 import os
@@ -54,7 +54,7 @@ class Comparison:
 
     Attributes:
         settings: what is compared.
-        folder: everything is written there.
+        folder: folder for all output.
 
     Example:
 
@@ -79,8 +79,8 @@ class Comparison:
 
         Args:
             path: the file.
-            folder: everything is written there.
-            imports: modules to be imported before those that the file names.
+            folder: folder for all output.
+            imports: modules to import before those that the file names.
 
         Raises:
             ValueError, OSError: the file cannot be read, or something in it is wrong.
@@ -97,25 +97,26 @@ class Comparison:
         command: str = "",
         records: str | os.PathLike[str] | None = None,
     ) -> ComparisonResult:
-        """Trains what is missing, translates, scores, and writes everything down.
+        """Trains what is missing, translates, scores, and writes the results.
 
-        A comparison that was killed goes on where it stopped; what is finished is not
-        trained again.
+        A killed comparison continues where it stopped; finished runs are not trained
+        again.
 
         Args:
             only: names of systems; by default all are trained.
-            minutes: after which runs save their states and end. A later call goes on.
-            score_only: whether to train nothing, and to score what is there.
-            command: command that makes the results, for their origin.
-            records: folder of small files, one a run, which hold all but the weights,
-                and of the vocabulary. Runs with a file there need not be in the folder
-                of the comparison.
+            minutes: minutes after which runs save their state and end. A later call
+                continues them.
+            score_only: whether to train nothing, and score the finished runs.
+            command: command that produces the results, for their origin.
+            records: folder with the vocabulary and a small file per run, which contains
+                all but the weights. Runs with a file there need not be in the folder of
+                the comparison.
 
         Raises:
             ValueError: a package is missing, a setting is wrong, or a system does not
                 build.
-            DifferentSettingsError: the folder holds runs with other settings.
-            FolderInUseError: another process works in the folder.
+            DifferentSettingsError: the folder contains runs with other settings.
+            FolderInUseError: another process uses the folder.
             IncompleteError: a run failed; the results of the others are written.
         """
         check_extra("A comparison", "compare", result_files.NEEDED)
@@ -143,7 +144,7 @@ class Comparison:
 
 
 def open_folder(folder: ComparisonFolder) -> None:
-    """Checks what is there, and writes what all runs need.
+    """Checks the folder, and writes the files that all runs need.
 
     Raises:
         DifferentSettingsError: a run has other settings.
@@ -177,9 +178,9 @@ def check_vocabulary(folder: ComparisonFolder) -> None:
 def do_runs(
     folder: ComparisonFolder, systems: Sequence[SystemSettings], deadline: float | None
 ) -> dict[str, str]:
-    """Trains what is missing, runs side by side, and translates."""
+    """Trains missing runs in parallel, and translates."""
     s = folder.settings
-    # The first runs of all systems come first: early results compare all.
+    # The first runs of all systems come first, so that early results compare all.
     runs = sorted(folder.runs(systems), key=lambda run: s.seeds.index(run.seed))
     missing = [run for run in runs if not run.has_translated(*s.translated)]
     for system in systems:
@@ -199,7 +200,7 @@ def do_examinations(
 ) -> dict[str, str]:
     """Measures speeds and makes analyses, one system after the other.
 
-    Speed is measured with nothing else at work.
+    Nothing else runs while speed is measured.
     """
     jobs = [
         Job(
@@ -216,10 +217,10 @@ def do_examinations(
 
 
 def check(folder: ComparisonFolder) -> None:
-    """Raises unless all systems can be built, all data read, and all scores computed.
+    """Check that all systems can be built, all data read, and all scores computed.
 
     Raises:
-        ValueError: says what is wrong.
+        ValueError: something cannot; the message says what.
     """
     for system in folder.settings.systems:
         check_system(folder, system)
@@ -232,10 +233,10 @@ def check(folder: ComparisonFolder) -> None:
 
 
 def check_system(folder: ComparisonFolder, system: SystemSettings) -> None:
-    """Raises unless a system can be built and trained; no array is allocated.
+    """Check that a system can be built and trained, without allocating arrays.
 
     Raises:
-        ValueError: says which system, and what is wrong.
+        ValueError: it cannot; the message has the system and the reason.
     """
     try:
         preset = get(system.preset)
@@ -248,10 +249,10 @@ def check_system(folder: ComparisonFolder, system: SystemSettings) -> None:
 
 
 def check_test_set(folder: ComparisonFolder, test: TestSettings) -> None:
-    """Raises unless there are sentences to translate, each with a reference.
+    """Check that there are sentences to translate, each with a reference.
 
     Raises:
-        ValueError: says what is wrong with which test set.
+        ValueError: there are not; the message has the test set and the reason.
     """
     try:
         sides = folder.pairs(test)

@@ -1,4 +1,4 @@
-"""The folder of a comparison: its data, its runs, and what decides each of them."""
+"""The folder of a comparison: its data, its runs, and the settings of each."""
 
 import hashlib
 import json
@@ -38,11 +38,11 @@ from keras_attnvariants.utils.lines import on_one_line
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.records import read_record
 
-# Of all models, and of each system.
+# Files with the settings of all models, and of each system.
 SETTINGS = "settings.json"
 # Speed and analyses of the first run of a system.
 EXAMINATION = "examination.json"
-# What the names of records outside of the folder end with.
+# Suffix of the names of records outside of the folder.
 RECORD = ".json.xz"
 
 
@@ -62,7 +62,7 @@ class ComparisonFolder:
 
     @cached_property
     def precision(self) -> str:
-        """The dtype policy of all models: of those that are there, or the faster."""
+        """The dtype policy of all models: that of existing ones, or the faster one."""
         if self.settings.run.precision != "auto":
             return self.settings.run.precision
         path = self.path / SETTINGS
@@ -80,7 +80,7 @@ class ComparisonFolder:
         )
 
     def corpus_of(self, test: TestSettings) -> Corpus:
-        """The corpus that a test set is a split of."""
+        """The corpus of a test set, which is one of its splits."""
         return self.corpus if test.data is None else self._load(test.data)
 
     def pairs(self, test: TestSettings) -> tuple[list[str], list[str]]:
@@ -101,11 +101,11 @@ class ComparisonFolder:
             import_named("import", module)
 
     def vocabulary_size(self) -> int:
-        """Number of tokens of the vocabulary of all systems.
+        """Number of tokens in the vocabulary of all systems.
 
         Raises:
-            ValueError: presets have different ones, and the file gives none; or it
-                gives one, and a model has its own.
+            ValueError: presets have different numbers, and the file gives none; or
+                it gives one, but a model has its own.
         """
         if self.tokenizer is not None:
             return self.tokenizer.vocabulary_size
@@ -124,10 +124,10 @@ class ComparisonFolder:
 
     @property
     def tokenizer(self) -> Tokenizer | None:
-        """Tokenizer of the models that systems go on from; `None` if none does.
+        """Tokenizer of the models that systems continue from; `None` if none does.
 
         Raises:
-            ValueError: they have different ones, or the file describes one as well.
+            ValueError: these have different ones, or the file also describes one.
         """
         found = {
             start.trained.tokenizer.sha256: start.trained.tokenizer
@@ -144,7 +144,7 @@ class ComparisonFolder:
         return next(iter(found.values()), None)
 
     def options(self, system: SystemSettings) -> dict[str, Any]:
-        """Options of the preset of a system, with the sizes of its model if it has one.
+        """Options of a system's preset, with the sizes of its model if it has one.
 
         Raises:
             FileNotFoundError, ValueError, FetchError: there is no such model.
@@ -168,7 +168,7 @@ class ComparisonFolder:
         return Run(self, system, self.settings.seeds[0])
 
     def settings_of(self, system: SystemSettings) -> dict[str, Any]:
-        """All that decides how the runs of a system are trained, by name of the key."""
+        """Everything that determines the training of a system's runs, by key."""
         s, subwords = self.settings, self.settings.vocabulary.subwords
         data = describe_data(get(system.preset), self.corpus, subwords)
         values = {
@@ -187,7 +187,7 @@ class ComparisonFolder:
             values |= {f"{table}.{key}": value for key, value in found.items()}
         if (start := going_on(system.continue_from)) is not None:
             values["continue_from"] = start.describe()["from_model"]
-        # Through JSON and back, so that a tuple equals the list it is read back as.
+        # Through JSON and back, so that tuples equal the lists that are read back.
         return json.loads(json.dumps(values))
 
     def translator(self, model: Any, tokenizer: Any) -> Translator:
@@ -204,9 +204,9 @@ class RunRecord:
     """A run whose training has ended.
 
     Attributes:
-        result: how it went; its curve is in the log.
-        translations: a digest of what decided each translation, by name of the test
-            set.
+        result: results of the training; the curve is in the log.
+        translations: digests of everything that determined the translations, by name
+            of the test set.
     """
 
     result: RunResult
@@ -215,7 +215,7 @@ class RunRecord:
 
 @dataclass(frozen=True)
 class Run:
-    """A run of a system in the folder, which need not be there yet."""
+    """A run of a system in the folder; it need not exist yet."""
 
     folder: ComparisonFolder
     system: SystemSettings
@@ -244,7 +244,7 @@ class Run:
 
     @property
     def kept(self) -> Path | None:
-        """The file outside of the folder that keeps all but its weights."""
+        """The file outside of the folder with everything but its weights."""
         records, name = self.folder.records, path_name(self.system.name)
         return None if records is None else records / f"{name}-{self.seed}{RECORD}"
 
@@ -261,7 +261,7 @@ class Run:
         replace_file(path, text.encode())
 
     def digest(self, test: TestSettings) -> str:
-        """A digest of all that decides its translations of a test set."""
+        """A digest of everything that determines its translations of a test set."""
         model = self.path / better_model(self.path / LOG)
         decoding = self.folder.settings.decoding
         decided_by = (
@@ -273,7 +273,7 @@ class Run:
         return hashlib.sha256(repr(decided_by).encode()).hexdigest()
 
     def has_translated(self, *tests: TestSettings) -> bool:
-        """Whether it has ended, and translated test sets as it should."""
+        """Whether it has ended, and its translations of test sets are up to date."""
         record = self.record
         return record is not None and all(
             self.translation(test).is_file()

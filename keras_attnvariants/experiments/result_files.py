@@ -1,4 +1,4 @@
-"""The results of a comparison as files: JSON, CSV and the page."""
+"""Writes the results of a comparison: JSON, CSV and the page."""
 
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from keras_attnvariants.utils.records import write_table
 
 RESULTS = "results.json"
 PAGE = "report.html"
-# Of the extra `compare`.
+# Packages of the extra `compare`.
 NEEDED = ("scipy", "jinja2", "vl_convert")
 
 
@@ -38,7 +38,7 @@ def write_all(result: ComparisonResult, folder: Path) -> None:
 
 
 def tables(result: ComparisonResult) -> dict[str, list[dict[str, Any]]]:
-    """The rows of the tables by their names, each row with the same columns."""
+    """The rows of the tables by name; rows of a table have the same columns."""
     systems = [
         {
             "system": system.name,
@@ -81,7 +81,7 @@ def score_table(result: ComparisonResult) -> Table:
 
 
 def plain_cell(result: ComparisonResult, system: str, test_set: str) -> str:
-    """A score, its spread, and the p-value of its difference to the baseline."""
+    """A score, its spread, and the p-value of its difference from the baseline."""
     score = result.score(system, test_set, result.metrics[0])
     if score is None:
         return "–"

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 
 class Measure(NamedTuple):
-    """A measure, and how it is shown.
+    """A measure, and its display format.
 
     Attributes:
-        name: in the middle of a sentence.
-        unit: after a value that is shown, if it has one.
-        factor: from what was measured to that unit.
-        digits: after the point.
+        name: its name in the middle of a sentence.
+        unit: unit of displayed values, if any.
+        factor: factor from measured values to that unit.
+        digits: digits after the point.
         more_is_better: whether a larger value is better.
     """
 
@@ -28,7 +28,7 @@ class Measure(NamedTuple):
         return f"{self.name[0].upper()}{self.name[1:]} ({self.unit})"
 
 
-# By name, in the order of the tables; see `ComparisonResult.costs`.
+# The costs by name, in the order of the tables; see `ComparisonResult.costs`.
 COSTS = {
     "parameters": Measure("number of parameters", "million", 1e-6, 2),
     "updates": Measure("number of updates", "thousand", 1e-3, 1),
@@ -49,15 +49,15 @@ class AnalysisTable:
     Attributes:
         analysis: its name, as `kav analyse --analysis` has it.
         title: title of the table.
-        system: which one was analysed; `""` for a table of all.
+        system: the analysed system; `""` for a table of all.
         seed: seed of the analysed run.
         test_set: name of the test set, or of other data.
         columns: names of the columns.
         rows: the rows.
-        sentences, skipped: how many were analysed, and how many could not be.
+        sentences, skipped: number of analysed sentences, and of skipped ones.
         source: where the paper shows it, such as `"You et al. 2020, Fig. 2"`.
         finding: what the paper found.
-        definition: what the paper leaves open, and what was done here.
+        definition: choices made here that the paper leaves open.
         note: why there are no rows.
     """
 
@@ -84,7 +84,7 @@ class SampleSentence:
         test_set: its name.
         number: number of the sentence, from 0.
         source, reference: the texts.
-        translations: by name of the system, of its first seed.
+        translations: translations by each system's first seed, by name of the system.
     """
 
     test_set: str

@@ -1,4 +1,4 @@
-"""The results of a comparison, of which its tables and its page are made."""
+"""The results of a comparison, from which its tables and its page are made."""
 
 import os
 import statistics
@@ -24,12 +24,12 @@ class TestSet:
     """A test set.
 
     Attributes:
-        name: in all tables.
+        name: its name in all tables.
         sentences: number of sentences.
         origin: the split and, if it is not that of the training data, the corpus.
     """
 
-    __test__ = False  # what pytest would take for tests
+    __test__ = False  # pytest would take it for tests
 
     name: str
     sentences: int
@@ -38,15 +38,15 @@ class TestSet:
 
 @dataclass(frozen=True)
 class SystemResult:
-    """A system, which was trained once with each seed.
+    """A system, trained once with each seed.
 
     Attributes:
-        name: in all tables.
-        preset: what it was built from.
-        changes: options of the preset and settings of the training that are its own.
+        name: its name in all tables.
+        preset: its preset.
+        changes: options of the preset and of the training that only it has.
         parameters: number of parameters.
         sentences_per_second: speed of decoding; `None` until it was measured.
-        output_tokens_per_second: the same in words of the translations.
+        output_tokens_per_second: the speed in words of the translations.
         processor: processor on which the speed was measured.
     """
 
@@ -61,13 +61,13 @@ class SystemResult:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A line of the log of a run; what it does not have is `None`.
+    """A line of the log of a run; missing values are `None`.
 
     Attributes:
         update: number of updates so far.
         seconds: since training began, without interruptions.
         loss: training loss, with label smoothing.
-        validation_loss, validation_score: at the end of a period; the score is that of
+        validation_loss, validation_score: values at the end of a period; the score is
             the first metric of the task.
     """
 
@@ -80,19 +80,19 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run that has ended.
+    """A finished run.
 
     Attributes:
         system: name of the system.
         seed: seed of its weights, dropout and batches.
         updates: number of updates.
         seconds: elapsed time of training with validations.
-        cpu_seconds: the same, of the processors together.
+        cpu_seconds: processor time of training with validations, over all processors.
         tokens_per_second: target tokens in training, median over the log.
         memory_mib: largest resident memory of its process.
         validation_loss: loss of the model that translated; `None` if not validated.
         curve: its log.
-        processor: processor on which it ended.
+        processor: processor at the end of the run.
     """
 
     system: str
@@ -115,11 +115,11 @@ class ScoreSummary:
         system, test_set: their names.
         metric: `"BLEU"`, `"chrF2"`, `"TER"` (lower is better).
         seeds: seeds of the runs.
-        values: a score for each of them.
+        values: the score of each seed.
         mean: mean of the values.
         deviation: their standard deviation; `None` for one.
         low, high: interval of the mean by Student's t; `None` for one value.
-        signature: sacrebleu's.
+        signature: sacrebleu's signature.
     """
 
     system: str
@@ -138,11 +138,11 @@ class ScoreSummary:
 class Difference:
     """A system minus the baseline, under one metric on one test set.
 
-    P-values over sentences have siblings after the correction of Holm for the number of
-    systems (`…_holm`). `None` means that there are too few seeds.
+    P-values over sentences also exist with Holm's correction for the number of systems
+    (`…_holm`). `None` means that there are too few seeds.
 
     Attributes:
-        system, test_set, metric: what is compared.
+        system, test_set, metric: their names.
         difference: difference of the means over seeds.
         low, high: its interval over seeds by Dunnett's test, for all systems together.
         bootstrap: p-value of the paired bootstrap over sentences.
@@ -173,9 +173,9 @@ class Difference:
 
     @property
     def interval(self) -> tuple[float, float, str]:
-        """The interval that is shown, and over what it is.
+        """The displayed interval, and what it is over.
 
-        With one seed there is only that over sentences.
+        With one seed there is only an interval over sentences.
         """
         if self.both_low is None or self.both_high is None:
             return self.sentence_low, self.sentence_high, "sentences"
@@ -184,7 +184,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class PointResult:
-    """The systems at a point of their training, on sentences.
+    """The systems at a point of their training, on one test set.
 
     Attributes:
         test_set: name of the test set, or of the split of the corpus.
@@ -203,13 +203,13 @@ class Origin:
     """The origin of the results.
 
     Attributes:
-        command: command that makes them.
-        comparison: the text of its file.
+        command: command that produces them.
+        comparison: the text of the comparison's file.
         versions: versions of the software, by name.
-        hardware: the machine, by property.
+        hardware: properties of the machine, by name.
         corpus: sha256 of files of the corpus, by name of the split.
-        date: when the results were put together.
-        settings: number of processes at a time, threads of each, precision, ….
+        date: date of the results.
+        settings: number of parallel processes, threads of each, precision, ….
     """
 
     command: str
@@ -223,28 +223,29 @@ class Origin:
 
 @dataclass(frozen=True)
 class ComparisonResult(JupyterMixin):
-    """All that a comparison found.
+    """The results of a comparison.
 
     Attributes:
         title: title of the comparison.
         data: name of the training data.
         source_language, target_language: codes.
-        budget: what each run could spend, in words.
+        budget: the budget of each run, in words.
         baseline: name of the system that the others are compared with.
         seeds: seeds of the runs of each system.
         confidence: confidence of all intervals.
-        metrics: in the order of the file; the first decides "better" and "worse".
-        test_sets, systems: in the order of the file.
-        untrained: names of what is scored beside the systems and needs no model, such
-            as the first sentence of each document. It is in no test.
-        runs: those that have ended.
-        missing: systems and seeds of those that have not, such as `"base 3"`.
-        scores: for each test set, metric and system with a run.
-        differences: the same for each system but the baseline.
-        points: the same at points of the budget.
-        analyses: in the order of the file.
+        metrics: metrics in the order of the file; the first decides "better" and
+            "worse".
+        test_sets, systems: test sets and systems in the order of the file.
+        untrained: names of texts that are scored like systems but need no model, such
+            as the first sentence of each document. They are in no test.
+        runs: finished runs.
+        missing: systems and seeds of unfinished runs, such as `"base 3"`.
+        scores: scores for each test set, metric and system with a run.
+        differences: differences for the same, except for the baseline.
+        points: scores and differences at points of the budget.
+        analyses: analyses in the order of the file.
         samples: sentences with translations.
-        attention: weights on some of them.
+        attention: attention weights on some samples.
         origin: how the results were made.
     """
 
@@ -271,7 +272,7 @@ class ComparisonResult(JupyterMixin):
     untrained: tuple[str, ...] = ()
 
     def __rich__(self) -> Table:
-        # Late: it reads results.
+        # Imported here because it imports this module.
         from keras_attnvariants.experiments.result_files import score_table
 
         return score_table(self)
@@ -302,20 +303,20 @@ class ComparisonResult(JupyterMixin):
         return _find(self.scores, system, test_set, metric)
 
     def difference(self, system: str, test_set: str, metric: str) -> Difference | None:
-        """A difference to the baseline; `None` if there is none."""
+        """A difference from the baseline; `None` if there is none."""
         return _find(self.differences, system, test_set, metric)
 
     @property
     def processors(self) -> list[str]:
-        """The known processors on which runs ended, that of most runs first."""
+        """The known processors on which runs ended, most frequent first."""
         counts = Counter(run.processor for run in self.runs if run.processor)
         return [processor for processor, _ in counts.most_common()]
 
     def costs(self, system: str) -> dict[str, float | None]:
         """The costs of a system, by the names of `COSTS`: means over its runs.
 
-        What is known to be of another processor than most runs is left out. What was
-        not measured is `None`.
+        Values known to be from another processor than most runs are left out. Values
+        that were not measured are `None`.
         """
         kinds = ["", *self.processors[:1]]
         runs = [r for r in self.runs if r.system == system and r.processor in kinds]

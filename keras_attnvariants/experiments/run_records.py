@@ -1,9 +1,9 @@
-"""Records of runs: all of a run that has ended but its weights, in a small file.
+"""Records of runs: small files with everything of a finished run but its weights.
 
-A record holds the settings, the log, the translations and, with the first seed, the
-analyses of a run, but no weights. With their records, finished runs need not be trained
-again where the folder of the comparison is gone, on another machine say. The vocabulary
-lies beside the records, since one that is learned elsewhere may differ.
+A record contains the settings, the log, the translations and, for the first seed, the
+analyses of a run. With their records, finished runs need not be trained again without
+the folder of the comparison, for instance on another machine. The vocabulary is stored
+with the records, because one that is learned elsewhere may differ.
 """
 
 import json
@@ -32,7 +32,7 @@ from keras_attnvariants.utils.folders import MANIFEST
 
 
 def kept_files(run: Run) -> Iterator[Path]:
-    """The files that the record of a run holds; the last says that it has ended."""
+    """The files in the record of a run; the last says that it has ended."""
     folder = run.folder
     yield from shared_files(run)
     for name in (CONFIG, LOG, f"{BEST}/{MANIFEST}", f"{AVERAGED}/{MANIFEST}"):
@@ -59,10 +59,10 @@ def keep_all(folder: ComparisonFolder) -> None:
 
 
 def restore_all(folder: ComparisonFolder) -> None:
-    """Writes what the records hold, unless it is there.
+    """Writes the files in the records, unless they exist.
 
     Raises:
-        DamagedFolderError, DifferentSettingsError: as `restore` does.
+        DamagedFolderError, DifferentSettingsError: as for `restore`.
     """
     for run in folder.runs():
         restore(run)
@@ -71,7 +71,7 @@ def restore_all(folder: ComparisonFolder) -> None:
 
 
 def copy_once(source: Path, target: Path) -> None:
-    """Copies a file that exists to a place where there is none."""
+    """Copies a file, if it exists and the target does not."""
     if source.is_file() and not target.exists():
         replace_file(target, source.read_bytes())
 
@@ -93,13 +93,13 @@ def keep(run: Run) -> None:
 
 
 def restore(run: Run) -> None:
-    """Writes the files of a run that its record holds, unless the run has ended here.
+    """Writes the files in the record of a run, unless the run has ended here.
 
-    What the run has come to here makes way for them.
+    They replace the files of an unfinished run.
 
     Raises:
-        DamagedFolderError: the file is no record.
-        DifferentSettingsError: it is that of a run with other settings.
+        DamagedFolderError: the file is not a record.
+        DifferentSettingsError: it is the record of a run with other settings.
     """
     path = run.kept
     if path is None or not path.is_file() or run.record_path.is_file():
@@ -107,7 +107,7 @@ def restore(run: Run) -> None:
     folder, shared = run.folder, [*shared_files(run)]
     texts = {folder.path / name: text for name, text in read(path).items()}
     common, settings = shared[:2]
-    if not common.is_file():  # the precision, which decides how runs are trained
+    if not common.is_file():  # the precision, which all runs share
         write(common, texts[common])
     if found := differences_of(
         current(json.loads(texts[settings])), folder.settings_of(run.system)
@@ -119,7 +119,7 @@ def restore(run: Run) -> None:
 
 
 def write(file: Path, text: str) -> None:
-    """Writes a file, and the folders that it is in."""
+    """Writes a file, and creates its folders."""
     file.parent.mkdir(parents=True, exist_ok=True)
     replace_file(file, text.encode())
 
@@ -128,7 +128,7 @@ def read(path: Path) -> dict[str, str]:
     """The texts of a record, by the paths of their files.
 
     Raises:
-        DamagedFolderError: the file is no record.
+        DamagedFolderError: the file is not a record.
     """
     content = read_file(path, largest=LARGEST_JSON)
     try:

@@ -4,7 +4,7 @@ Over seeds: Dunnett's test. Over sentences: paired bootstrap (Koehn
 2004) and approximate randomisation (Riezler and Maxwell 2005) of the mean score over
 seeds. A sentence is drawn, or exchanged, with its translations by all seeds at once,
 because translations of one sentence are not independent. Over both: a hierarchical
-bootstrap, which draws seeds of each system and then sentences, the same for both.
+bootstrap, which draws seeds for each system and then the same sentences for both.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ from keras_attnvariants.utils.metrics import make_metric
 # Translations by name of the system, and by seed.
 Texts = Mapping[str, Mapping[int, Sequence[str]]]
 
-# The p-values that are corrected for the number of systems.
+# Tests whose p-values are corrected for the number of systems.
 TESTS = ("bootstrap", "randomization")
 
 
@@ -46,8 +46,8 @@ class SentenceTests(NamedTuple):
     Attributes:
         bootstrap, randomization: p-values.
         sentence_low, sentence_high: interval of the difference, by the bootstrap.
-        both_low, both_high: by the hierarchical bootstrap, over seeds too; `None`
-            unless both systems have several.
+        both_low, both_high: interval over seeds too, by the hierarchical bootstrap;
+            `None` unless both systems have several seeds.
     """
 
     bootstrap: float
@@ -60,10 +60,10 @@ class SentenceTests(NamedTuple):
 
 @dataclass(frozen=True)
 class Translations:
-    """The translations of a test set by the runs of a system, as a metric counts them.
+    """A metric's counts for the translations of a test set by the runs of a system.
 
     Attributes:
-        metric: sacrebleu's.
+        metric: metric of sacrebleu.
         statistics: counts of each sentence, `[n, k]`, by seed; they add up.
         samples: number of resampled test sets.
         draws: seed of the draws.
@@ -83,7 +83,7 @@ class Translations:
 
     @cached_property
     def resampled(self) -> dict[int, np.ndarray]:
-        """Scores of resampled test sets by seed, the same sentences for all systems."""
+        """Scores of resampled test sets by seed; all systems share the sentences."""
         score = partial(score_of_statistics, self.metric)
         return {
             seed: resampled(score, found, self.samples, self.draws)
@@ -117,10 +117,10 @@ def score_test_set(
         texts: translations by system and seed.
         references: one of each sentence.
         language: code of the language of the translations.
-        baseline: name of the system that the others are compared with. Without it
-            among the texts there are no differences.
+        baseline: name of the system that the others are compared with. If it is not
+            among the texts, there are no differences.
         settings: metrics, intervals and tests.
-        untrained: texts that no system made, by name. They have scores, and are in no
+        untrained: texts that no system made, by name. They have scores, but are in no
             test.
 
     Returns:
@@ -181,13 +181,13 @@ def score_test_set(
 def sentence_tests(
     system: Translations, baseline: Translations, confidence: float = 0.95
 ) -> SentenceTests:
-    """Tests of a system against the baseline with other sentences, and other seeds.
+    """Tests of a system against the baseline over sentences, and over seeds.
 
-    The bootstrap has all runs of both; randomization those of the seeds that both have
-    or, without any, the first run of each.
+    The bootstrap uses all runs of both; randomization uses those of common seeds or,
+    if there are none, the first run of each.
 
     Args:
-        system, baseline: with equally many sentences and samples.
+        system, baseline: translations with the same numbers of sentences and samples.
         confidence: confidence of the intervals.
     """
     from scipy import stats
@@ -218,8 +218,8 @@ def sentence_tests(
         return SentenceTests(1.0, 1.0, real, real, *both)
     drawn = [np.mean([*each.resampled.values()], axis=0) for each in (system, baseline)]
     resampled = np.subtract(*drawn)
-    # As sacrebleu: the share of samples that differ by more than the test set does
-    # when their mean is moved to 0. The test set counts as one of them.
+    # As in sacrebleu: shift the mean of the samples to 0, then take the share that
+    # differ by more than the test set. The test set counts as one sample.
     sizes = np.abs(resampled)
     larger = np.sum(sizes - sizes.mean() > abs(real))
     randomization = stats.permutation_test(
@@ -240,5 +240,5 @@ def sentence_tests(
 
 
 def of_seeds(values: Mapping[int, np.ndarray], seeds: Sequence[int]) -> np.ndarray:
-    """The values of the runs with these seeds; without any, those of the first run."""
+    """The values of runs with these seeds; if there are none, of the first run."""
     return np.stack([values[seed] for seed in seeds or [*values][:1]])

@@ -41,12 +41,12 @@ from keras_attnvariants.utils.metrics import NAMES
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 # Keys of [training] that are not fields of `TrainingConfig`; and fields that are
-# not keys: the budget, the precision and the data have tables of their own, and the
+# not keys: the budget, the precision and the data have separate tables, and the
 # corpus of a comparison has no alignments.
 OF_BATCHES = {"warmup_steps", "batch_tokens", "score_sentences"}
 ELSEWHERE = {"steps", "validate_every", "precision", "data", "alignment_weight"}
 TRAINING = OF_BATCHES.union(f.name for f in fields(TrainingConfig)) - ELSEWHERE
-# What analyses need beside a test set, by key of [analyses].
+# Further needs of analyses besides a test set, by key of [analyses].
 NEEDS = {
     "alignment-errors": "alignments",
     "contrastive": "contrastive",
@@ -55,7 +55,7 @@ NEEDS = {
 
 
 def current(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings by the names of now: earlier versions wrote `bleu_sentences`."""
+    """Settings under their current names: earlier versions wrote `bleu_sentences`."""
     return {
         name.replace("bleu_sentences", "score_sentences"): value
         for name, value in settings.items()
@@ -63,7 +63,7 @@ def current(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def read_training(name: str, value: Any) -> dict[str, Any]:
-    """Settings of a training, whose values are checked where they are used."""
+    """Settings of a training; the code that uses the values checks them."""
     value = current(value) if isinstance(value, Mapping) else value
     check_keys(name, value, TRAINING)
     return dict(value)
@@ -79,7 +79,7 @@ def read_budget(name: str, value: Any) -> Budget:
 
 
 def tokenizer(name: str, value: Any) -> str:
-    """The name of one of sacrebleu's tokenizers."""
+    """The name of a tokenizer of sacrebleu."""
     check_tokenizer(text(name, value))
     return str(value)
 
@@ -97,14 +97,14 @@ class CorpusSettings:
 
 @dataclass(frozen=True)
 class TestSettings:
-    """Sentences with references: a split of the corpus, or of another one."""
+    """Sentences with references: a split of the corpus, or of another corpus."""
 
-    __test__ = False  # what pytest would take for tests
+    __test__ = False  # pytest would take it for tests
 
     name: str
     split: str = key(text)
     data: str | None = key(text, None)
-    # Of the budget after which a run translates it; `None` for the finished model.
+    # Share of the budget after which a run translates it; `None`: once finished.
     share: float | None = field(default=None, repr=False)
 
 
@@ -113,9 +113,9 @@ class SystemSettings:
     """A system of the file.
 
     Attributes:
-        name: as the file has it.
-        preset: name of what it is built from.
-        options: options of the preset, those of all systems included.
+        name: its name in the file.
+        preset: name of its preset.
+        options: options of the preset, including those of all systems.
         training: fields of `TrainingConfig` and of `TRAINING`, likewise.
         continue_from: name, address or folder of the model that its runs begin with.
         changes: its own options and training, for people to read.
@@ -146,7 +146,7 @@ class VocabularySettings:
 
 @dataclass(frozen=True)
 class DecodingSettings:
-    """The search of all systems; by default, as in the preset of each."""
+    """The search of all systems; by default, the search of each preset."""
 
     beam_size: int | None = key(check_integer, None)
     length_penalty: float | None = key(check_finite, None)
@@ -166,7 +166,7 @@ class ScoreSettings:
 
 @dataclass(frozen=True)
 class SpeedSettings:
-    """The measurement of the speed of decoding."""
+    """Settings of the measurement of decoding speed."""
 
     sentences: int = key(check_integer, 100)
     runs: int = key(count, 3)
@@ -174,7 +174,7 @@ class SpeedSettings:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """The processes."""
+    """Settings of the processes."""
 
     at_once: int = key(check_integer, 1)
     threads: int | None = key(check_integer, None)
@@ -183,7 +183,7 @@ class RunSettings:
 
 @dataclass(frozen=True)
 class AnalysisSettings:
-    """The analyses to be made, their systems and their sentences."""
+    """The analyses to make, their systems and their sentences."""
 
     names: tuple[str, ...] = key(each(one_of(ANALYSES)), ())
     systems: tuple[str, ...] = key(each(text), ())
@@ -196,11 +196,11 @@ class AnalysisSettings:
 
 @dataclass(frozen=True)
 class ComparisonSettings:
-    """A comparison; `read_settings` reads one from a file, and checks it.
+    """A comparison; `read_settings` reads and checks one from a file.
 
     Attributes:
-        shown: sentences that are shown in the place of test sets.
-        text: the file.
+        shown: sentences that are shown instead of test sets.
+        text: content of the file.
     """
 
     baseline: str = key(text)
@@ -242,7 +242,7 @@ class ComparisonSettings:
         """The system of this name.
 
         Raises:
-            ValueError: there is none; the message has the nearest.
+            ValueError: there is none; the message has the nearest name.
         """
         systems = {system.name: system for system in self.systems}
         check_known("The comparison", name, systems)
@@ -269,7 +269,7 @@ def read_settings(path: Path) -> ComparisonSettings:
 
 
 def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
-    """The comparison that the tables of a file describe.
+    """The comparison that the tables in a file describe.
 
     Raises:
         ValueError: something in it is wrong.

@@ -1,4 +1,4 @@
-"""The results of a comparison, from what its folder holds."""
+"""Computes the results of a comparison from the files in its folder."""
 
 import platform
 import time
@@ -41,12 +41,12 @@ from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.machine import versions
 from keras_attnvariants.utils.metrics import label
 
-# What results depend on.
+# Packages that results depend on.
 PACKAGES = ("keras", "tensorflow", "sacrebleu", "scipy", "numpy")
 
 
 def summarize(folder: ComparisonFolder, command: str = "") -> ComparisonResult:
-    """Everything that the folder of a comparison holds, scored and tested."""
+    """The results of all runs in the folder of a comparison, scored and tested."""
     s = folder.settings
     runs = folder.runs()
     done = [run for run in runs if run.has_translated(*s.test_sets)]
@@ -154,7 +154,7 @@ def point(event: dict[str, Any]) -> CurvePoint:
 def samples(
     folder: ComparisonFolder, done: Sequence[Run], attention: Sequence[AttentionLayer]
 ) -> Iterator[SampleSentence]:
-    """Sentences that are shown, those whose weights are kept among them."""
+    """The sentences to show, including those with attention weights."""
     s = folder.settings
     for test in [s.shown] if s.shown else s.test_sets:
         sources, references = folder.pairs(test)

@@ -35,19 +35,19 @@ from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.records import read_record
 from keras_attnvariants.utils.records import write_record
 
-# Decimals of a weight that is kept.
+# Decimals of stored weights.
 DECIMALS = 3
 
 
 @dataclass(frozen=True)
 class Examination:
-    """The results about a system, beside its scores.
+    """The results of a system besides its scores.
 
     Attributes:
-        digest: digest of all that the results depend on.
+        digest: digest of everything that the results depend on.
         sentences_per_second, output_tokens_per_second: speed of decoding, if measured.
-        processor: processor on which it was measured.
-        analyses: tables of its own, and those of all systems if it is the baseline.
+        processor: processor on which the speed was measured.
+        analyses: its tables, and those of all systems if it is the baseline.
         attention: weights on a few sentences.
     """
 
@@ -62,7 +62,7 @@ class Examination:
 def read_examination(
     folder: ComparisonFolder, system: SystemSettings
 ) -> Examination | None:
-    """The results about a system; `None` if it was not examined like this."""
+    """The results of a system; `None` if its last examination differed from this."""
     path = folder.system_folder(system) / EXAMINATION
     try:
         found = read_record(path, Examination)
@@ -72,7 +72,7 @@ def read_examination(
 
 
 def is_examined(folder: ComparisonFolder, system: SystemSettings) -> bool:
-    """Whether all is known that the file asks for."""
+    """Whether all results exist that the file asks for."""
     s = folder.settings
     asks = (
         s.speed.runs
@@ -83,7 +83,7 @@ def is_examined(folder: ComparisonFolder, system: SystemSettings) -> bool:
 
 
 def analyses_of(folder: ComparisonFolder, system: SystemSettings) -> list[str]:
-    """Names of the analyses that are made with the model of a system."""
+    """Names of the analyses that use the model of a system."""
     analyses, compared = folder.settings.analyses, [folder.settings.baseline]
     return [
         name
@@ -93,7 +93,7 @@ def analyses_of(folder: ComparisonFolder, system: SystemSettings) -> list[str]:
 
 
 def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
-    """A digest of all that decides an examination."""
+    """A digest of everything that determines an examination."""
     s = folder.settings
     is_compared = set(COMPARISONS) & set(analyses_of(folder, system))
     examined = s.systems if is_compared else (system,)
@@ -104,7 +104,7 @@ def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
         s.scores.tokenize,
         s.scores.samples,
         str(s.analyses),
-        # Tables of another definition have other columns.
+        # Tables with another definition have other columns.
         *(ANALYSES[name].definition for name in analyses_of(folder, system)),
         *([str(s.shown)] if s.shown else []),
         [record and record.translations for record in records],
@@ -115,7 +115,7 @@ def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
 def do_examination(
     folder: ComparisonFolder, system: SystemSettings, report: Report
 ) -> None:
-    """Measures the speed of the first run of a system, and looks inside."""
+    """Measures the speed of the first run of a system, and analyses its model."""
     folder.import_modules()
     s, run = folder.settings, folder.first_run(system)
     report(0.0, "loading")
@@ -144,7 +144,7 @@ def do_examination(
 
 @dataclass(frozen=True)
 class Examined:
-    """A run that is examined, with its model."""
+    """A run to examine, with its model."""
 
     run: Run
     model: Any
@@ -152,7 +152,7 @@ class Examined:
 
     @property
     def settings(self) -> ComparisonSettings:
-        """Those of the comparison."""
+        """The settings of the comparison."""
         return self.run.folder.settings
 
     @property
@@ -167,7 +167,7 @@ class Examined:
         return self.settings.shown or self.test
 
     def table(self, name: str) -> AnalysisTable:
-        """The table of an analysis; without rows if the model has nothing for it."""
+        """The table of an analysis; it has no rows if the model does not support it."""
         s, known = self.settings, ANALYSES[name]
         is_comparison = name in COMPARISONS
         data_name, data = self._data(name)
@@ -199,7 +199,7 @@ class Examined:
         )
 
     def _data(self, name: str) -> tuple[str, Iterator[Any]]:
-        """The data of an analysis, after their name."""
+        """The data of an analysis, preceded by their name."""
         corpus, analyses = self.settings.corpus, self.settings.analyses
         if name == "alignment-errors":
             path = str(analyses.alignments)
@@ -224,7 +224,7 @@ class Examined:
         }
 
     def attention(self) -> Iterator[AttentionLayer]:
-        """The weights on a few sentences, if the model has some."""
+        """The weights on a few sentences, if the model has any."""
         wanted = self.settings.analyses
         is_wanted = self.run.system.name in wanted.systems
         if not is_wanted or not hasattr(self.model, "attention_scores"):
@@ -255,12 +255,12 @@ class Examined:
 
 
 def translator_of(sources: list[str], translations: list[str]) -> Translate:
-    """A function that returns the translations that were made before."""
+    """A function that returns existing translations."""
     known = dict(zip(sources, translations, strict=True))
     return lambda texts: [known[text] for text in texts]
 
 
 def spread(total: int, count: int) -> list[int]:
-    """So many numbers below `total`, evenly, from the first."""
+    """`count` evenly spaced numbers below `total`, starting at 0."""
     count = min(total, count)
     return [i * total // count for i in range(count)]

@@ -1,4 +1,4 @@
-"""Runs of a comparison: trained or continued, and the test sets translated."""
+"""Trains or continues runs of a comparison, and translates the test sets."""
 
 import dataclasses
 import time
@@ -40,16 +40,16 @@ from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.records import grouped
 from keras_attnvariants.utils.records import write_record
 
-# Told how far a run is, from 0 to 1, and what it does.
+# Called with the finished share of a run, and with what it does.
 Report = Callable[[float, str], None]
 
 
 @dataclasses.dataclass(eq=False)
 class CostMeter(StatefulCallback):
-    """Measures what training costs, over all resumes, and tells how far it is.
+    """Measures the cost of training over all resumes, and reports its progress.
 
     Args:
-        report: is told, once a second at most.
+        report: called at most once a second.
         steps: updates of the whole run.
         limit: its `TimeLimit`, if it has one.
     """
@@ -62,11 +62,11 @@ class CostMeter(StatefulCallback):
         super().__init__()
         self._next = 0.0
         self._began: float | None = None
-        # In processes before this one.
+        # Costs in earlier processes.
         self._before: Mapping[str, float] = {"cpu_seconds": 0.0, "memory_mib": 0.0}
 
     def get_state(self) -> dict[str, Any]:
-        """Time of all processors together so far, and largest resident memory."""
+        """Total processor time so far, and largest resident memory."""
         now = time.process_time()
         spent = now - (now if self._began is None else self._began)
         return {
@@ -92,7 +92,7 @@ class CostMeter(StatefulCallback):
 
 
 def do_run(run: Run, report: Report) -> None:
-    """Trains a run, or continues it, and translates the test sets with it."""
+    """Trains or continues a run, and translates the test sets with it."""
     run.folder.import_modules()
     record = run.record
     if record is None:
@@ -131,21 +131,21 @@ class Snapshots(keras.callbacks.Callback):
 
 
 def snapshot(run: Path, validations: int) -> Path:
-    """The folder of the weights of a run after so many validations."""
+    """The folder with the weights of a run after some validations."""
     return run / "snapshots" / f"validation-{validations:06d}"
 
 
 def model_at(run: Run, share: float | None) -> LoadedModel:
-    """The finished model of a run, or with the weights that it had before.
+    """The finished model of a run, or the model with earlier weights.
 
     Args:
         run: the run.
-        share: share of the budget after which it had them; of a run that ended earlier
-            the last weights. `None` for the finished model.
+        share: share of the budget at which to take the weights, or the last weights if
+            the run ended earlier. `None` for the finished model.
 
     Raises:
-        DamagedFolderError: there are no weights, as after a run was restored from its
-            record.
+        DamagedFolderError: there are no weights, for instance because the run was
+            restored from its record.
     """
     try:
         loaded = load_run(run.path)
@@ -164,7 +164,7 @@ def model_at(run: Run, share: float | None) -> LoadedModel:
 
 
 def train(run: Run, report: Report) -> RunResult:
-    """Trains a run, or continues it."""
+    """Trains or continues a run."""
     folder, system, budget = run.folder, run.system, run.folder.settings.budget
     batch_tokens, settings = training_settings(folder, system)
     limits = budget.limits()
@@ -208,7 +208,7 @@ def train(run: Run, report: Report) -> RunResult:
 def training_settings(
     folder: ComparisonFolder, system: SystemSettings
 ) -> tuple[int, dict[str, Any]]:
-    """Positions of a batch, and fields of `TrainingConfig`, of a system."""
+    """The batch size in positions, and fields of `TrainingConfig`, of a system."""
     given = dict(system.training)
     given.pop("score_sentences", None)
     preset = get(system.preset)

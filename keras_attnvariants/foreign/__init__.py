@@ -1,6 +1,6 @@
 """Models of other toolkits: Marian, and Hugging Face's MarianMT.
 
-Each is read into a `ForeignModel`, of which `converted` makes a model of this package.
+Each is read into a `ForeignModel`. `converted` turns it into a model of this package.
 """
 
 from keras_attnvariants.foreign.conversion import ForeignModel as ForeignModel

@@ -1,4 +1,4 @@
-"""Models of other toolkits as models of this package."""
+"""Converts models of other toolkits to models of this package."""
 
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ from keras_attnvariants.models import SinusoidalPositions
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.transfer import by_path
 
-# Names of activations there and here.
+# Other toolkits' names of activations, and those of Keras.
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu"}
 
 
@@ -38,7 +38,7 @@ class ForeignArrays:
         """The array that has one of these names; the other names are copies of it.
 
         Raises:
-            ValueError: there is none, or it is not one of finite floats.
+            ValueError: there is none, or it does not consist of finite floats.
         """
         self._left.difference_update(names)
         found = [name for name in names if name in self._arrays]
@@ -56,7 +56,7 @@ class ForeignArrays:
         return array.astype("float32")
 
     def check_all_taken(self) -> None:
-        """Raises `ValueError` if there are arrays that nobody asked for."""
+        """Raises `ValueError` if there are arrays that were not taken."""
         if self._left:
             first, *others = sorted(self._left)
             more = f" and {len(others)} more" if others else ""
@@ -72,8 +72,8 @@ class ForeignModel:
 
     Attributes:
         arrays: its weights.
-        block_weight: function of `arrays` and the name that a weight of a block has
-            here; returns the array in our layout.
+        block_weight: function of `arrays` and our name for a weight of a block;
+            returns the array in our layout.
         source_table, target_table: embeddings `[V, width]`; one object if they are
             shared.
         output: projection to logits `[width, V]`; `None` for the target embeddings.
@@ -81,9 +81,9 @@ class ForeignModel:
         source, target: vocabularies; one object if they are shared.
         source_subwords, target_subwords: SentencePiece models.
         heads: number of heads of encoder and decoder.
-        endpoint: as of `SinusoidalPositions`.
+        endpoint: as for `SinusoidalPositions`.
         options: further arguments of `Transformer`, such as numbers of layers.
-        max_length: as of `Transformer`.
+        max_length: as for `Transformer`.
     """
 
     arrays: ForeignArrays
@@ -106,8 +106,8 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
     """A model that computes the same, with its tokenizer.
 
     Raises:
-        ValueError: parts of it do not fit together, or it has layers that this package
-            does not have.
+        ValueError: its parts do not fit together, or this package lacks one of its
+            layers.
     """
     subwords = foreign.source_subwords, foreign.target_subwords
     if foreign.source is foreign.target:
@@ -161,7 +161,7 @@ def built(foreign: ForeignModel, source_size: int, target_size: int) -> Transfor
         decoder_attention=attention(foreign.heads[1]),
         cross_attention=attention(foreign.heads[1]),
         normalization="post",
-        # One more than sources have, for their EOS.
+        # One more than the length of sources, for their EOS.
         positions=SinusoidalPositions(foreign.max_length + 1, foreign.endpoint),
         tie_embeddings=tying,
         softmax_bias=True,

@@ -1,4 +1,4 @@
-"""MarianMT in the form of Hugging Face: what `save_pretrained` writes."""
+"""MarianMT models of Hugging Face, as `save_pretrained` writes them."""
 
 import os
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from keras_attnvariants.utils.machine import check_extra
 WEIGHTS, OLD_WEIGHTS = "model.safetensors", "pytorch_model.bin"
 POSITIONS = "embed_positions.weight"
 
-# What `MarianConfig` has if a file leaves it open.
+# Defaults of `MarianConfig`.
 DEFAULTS: dict[str, Any] = {
     "activation_function": "gelu",
     "scale_embedding": False,
@@ -30,7 +30,7 @@ DEFAULTS: dict[str, Any] = {
     "max_position_embeddings": 1024,
 }
 
-# What old files may ask for, and no layer here does.
+# Options in old files that no layer here supports.
 REFUSED = (
     *("normalize_before", "normalize_embedding", "add_final_layer_norm"),
     "add_bias_logits",
@@ -72,14 +72,14 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
     """Reads MarianMT, such as a model of OPUS-MT, from a folder of Hugging Face.
 
     Args:
-        folder: with `config.json`, `model.safetensors`, `source.spm`, `target.spm`,
-            `vocab.json` and, for a vocabulary of targets of their own,
+        folder: a folder with `config.json`, `model.safetensors`, `source.spm`,
+            `target.spm`, `vocab.json` and, if targets have a separate vocabulary,
             `target_vocab.json`.
 
     Raises:
         OSError: a file is missing.
         ValueError: a file is damaged, the files do not fit together, or the model is
-            another one than MarianMT with learned attention and fixed positions.
+            not MarianMT with learned attention and fixed positions.
     """
     # Files in the cache of Hugging Face are links.
     folder = Path(folder)
@@ -128,7 +128,7 @@ def read_settings(path: Path) -> dict[str, Any]:
     """The settings in a file by name; those that are null are left out.
 
     Raises:
-        ValueError: the file holds something else.
+        ValueError: the file contains something else.
     """
     values = read_json(path.resolve())
     if not isinstance(values, dict):
@@ -176,13 +176,13 @@ def read_arrays(folder: Path) -> tuple[dict[str, np.ndarray], str]:
 
     try:
         found = safetensors.numpy.load(read_file(path))
-    # Of a crafted file, its parts raise errors of nearly every kind.
+    # Crafted files raise errors of nearly every kind.
     except Exception as error:
         raise ValueError(
             f"{WEIGHTS} is cut short or holds other than NumPy arrays ({error}). "
             f"Received: {path}"
         ) from error
-    # Sinusoids in every MarianMT, which our models compute.
+    # Positions in MarianMT are always sinusoids, which our models compute.
     return {k: v for k, v in found.items() if not k.endswith(POSITIONS)}, WEIGHTS
 
 
@@ -215,7 +215,7 @@ def read_vocabularies(
 
 
 def search_settings(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Their settings of beam search that are settings here."""
+    """Their settings of beam search that exist here."""
     path = (folder / "generation_config.json").resolve()
     config = {**config, **(read_settings(path) if path.exists() else {})}
     names = {"beam_size": "num_beams", "length_penalty": "length_penalty"}

@@ -19,8 +19,8 @@ from keras_attnvariants.utils.machine import check_extra
 
 CONFIG = "special:model.yml"
 
-# Options of Marian, and the values of which there are layers here. An option that a
-# file leaves open has the first value.
+# Options of Marian, and the values that layers here support. The first value is the
+# default of an option that a file omits.
 SUPPORTED: dict[str, tuple[Any, ...]] = {
     "type": ("transformer",),
     "transformer-preprocess": ("",),
@@ -40,7 +40,7 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
     "right-left": ("false",),
 }
 
-# Marian's gelu is swish(1.702 x): the factor is that of the weights around it.
+# Marian's gelu is swish(1.702 x): the weights around it absorb the factor.
 GELU = 1.702
 
 LAYERS = {
@@ -77,7 +77,7 @@ def read_marian(
     """Reads a Transformer of Marian.
 
     Args:
-        folder: has the files.
+        folder: folder with the files.
         weights: the `.npz` file; by default the only one in the folder.
         vocabularies: one for both sides, or those of sources and of targets: `.yml`, or
             `.spm` of Marian's own SentencePiece. By default the only `*vocab*.yml` in
@@ -87,8 +87,8 @@ def read_marian(
 
     Raises:
         OSError: a file is missing.
-        ValueError: a file is damaged, the files do not fit together, or the model has
-            layers that this package does not have.
+        ValueError: a file is damaged, the files do not fit together, or this package
+            lacks a layer of the model.
     """
     folder = Path(folder)
     path = Path(weights) if weights else only(folder, "--weights", "*.npz")
@@ -154,7 +154,7 @@ def read_vocabularies(
 
 
 def take_output(arrays: ForeignArrays) -> np.ndarray | None:
-    """The output matrix `[width, V]`; `None` if it is that of the embeddings."""
+    """The output matrix `[width, V]`; `None` if it is the embedding matrix."""
     if "decoder_ff_logit_out_Wt" in arrays:
         return arrays.take("decoder_ff_logit_out_Wt").T
     old = "decoder_ff_logit_out_W"
@@ -168,7 +168,7 @@ def block_weight(arrays: ForeignArrays, name: str) -> np.ndarray:
 
 
 def weight_around_gelu(arrays: ForeignArrays, name: str) -> np.ndarray:
-    """The same for gelu, computed here as swish with rescaled weights."""
+    """`block_weight` for gelu, computed here as swish with rescaled weights."""
     array = block_weight(arrays, name)
     if "/intermediate/" in name:
         return array * GELU
@@ -195,7 +195,7 @@ def only(folder: Path, option: str, *patterns: str) -> Path:
 
 
 def pair(option: str, files: Sequence[str | os.PathLike[str]]) -> list[Path]:
-    """Files of sources and of targets, of which one may be for both.
+    """The files of sources and of targets; one file may be for both.
 
     Raises:
         ValueError: there are more.
@@ -210,16 +210,16 @@ def pair(option: str, files: Sequence[str | os.PathLike[str]]) -> list[Path]:
 
 
 def read_yaml(text: bytes, file: str) -> dict[str, Any]:
-    """A mapping in YAML, whose scalars are texts.
+    """A YAML mapping with all scalars as texts.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it is not a mapping.
     """
     check_extra("Reading models of Marian", "import", ("yaml",))
     import yaml
 
     try:
-        # Without types: `no` and `1e3` are tokens. In C where that was built.
+        # Without types: `no` and `1e3` are tokens. In C if PyYAML was built with it.
         loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
         found = yaml.load(text, Loader=loader)  # noqa: S506
     except (yaml.YAMLError, UnicodeDecodeError) as error:
@@ -239,7 +239,7 @@ def read_config(written: np.ndarray | None, path: Path) -> Mapping[str, Any]:
         path: the file.
 
     Raises:
-        ValueError: there are none, or one asks for layers that are not here.
+        ValueError: there are none, or one needs layers that this package lacks.
     """
     if written is None or written.dtype.itemsize != 1:
         raise ValueError(
@@ -261,7 +261,7 @@ def number(config: Mapping[str, Any], option: str) -> int:
     """The value of an option that is a number.
 
     Raises:
-        ValueError: it is not one.
+        ValueError: it is not a number.
     """
     value = config.get(option)
     if not isinstance(value, str) or not value.isdecimal():

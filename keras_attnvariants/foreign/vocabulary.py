@@ -1,4 +1,4 @@
-"""Vocabularies of other toolkits with the ids of this package."""
+"""Converts vocabularies of other toolkits to the ids of this package."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,11 +43,12 @@ class ForeignVocabulary:
 
         Args:
             models: SentencePiece models that split texts into these tokens. Each piece
-                that is not a token gets a new one: a copy of the unknown one that is
-                never predicted.
+                that is not a token becomes a new token: a copy of the unknown token
+                that is never predicted.
 
         Raises:
-            ValueError: one is no SentencePiece model, or shares no piece.
+            ValueError: one is not a SentencePiece model, or has no piece among the
+                tokens.
         """
         known = {token: number for number, token in enumerate(self.tokens)}
         special = {self.unknown, self.end, self.padding}
@@ -66,7 +67,7 @@ class ForeignVocabulary:
         rows = [-1, unknown, start, end, *(known[token] for token in others)]
         is_start = self.start is not None and self.start == self.padding
         return AdoptedVocabulary(
-            # A piece that is written like one of ours would be one of ours.
+            # Renamed, so that they are not taken for our special pieces.
             pieces=[
                 *sentencepiece_models.SPECIAL,
                 *(f"<{x}>" if x in sentencepiece_models.SPECIAL else x for x in others),
@@ -87,9 +88,9 @@ class AdoptedVocabulary:
 
     Attributes:
         pieces: the tokens.
-        missing: those that are pieces of a SentencePiece model, and no token.
-        rows: the id that each had; -1 for none.
-        predicted: bool, which have the logits that they had.
+        missing: pieces of a SentencePiece model that were not tokens.
+        rows: the original id of each token; -1 for none.
+        predicted: bool, which keep their original logits.
     """
 
     pieces: list[str]
@@ -98,7 +99,7 @@ class AdoptedVocabulary:
     predicted: np.ndarray
 
     def table(self, theirs: np.ndarray) -> np.ndarray:
-        """Embeddings `[V, width]`, zeros for tokens that are new."""
+        """Embeddings `[V, width]`, zeros for tokens without a row."""
         zero = np.zeros_like(theirs[:1])
         return np.concatenate([theirs, zero])[self.rows]
 
@@ -112,7 +113,7 @@ def tokens_by_number(found: Any, path: Path) -> list[str]:
 
     Args:
         found: numbers, which may be texts, by token.
-        path: the file that they are from.
+        path: their file.
 
     Raises:
         ValueError: it is something else, or numbers are missing.

@@ -1,4 +1,4 @@
-"""SavedModels that translate text to text, and other formats: export, use, servers.
+"""Export of models as SavedModels and in other formats, and clients that use them.
 
 The names in `__all__` are imported when they are first used: a client needs no
 TensorFlow.
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from keras_attnvariants.serving.translator import TargetScore as TargetScore
     from keras_attnvariants.serving.verification import verify as verify
 
-# The module that a name lives in.
+# The module that defines each public name.
 _HOME = {
     "Client": "client",
     "SavedTranslation": "translator",
@@ -46,7 +46,7 @@ __all__ = [*_HOME]
 
 
 def __getattr__(name: str) -> Any:
-    """Import the module that a public name lives in, on first use."""
+    """Import the module that defines a public name, on first use."""
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

@@ -22,7 +22,7 @@ from keras_attnvariants.utils.checks import one_for_each
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 
-# What exported graphs, and the batching of TensorFlow Serving before them, say.
+# Refusals by exported graphs, and by TensorFlow Serving's batching before them.
 _LIMIT = re.compile(
     r"at most (\d+) sentences \(max_batch\)|maximum input batch size (\d+)"
 )
@@ -33,7 +33,7 @@ class TensorSpec:
     """Type and shape of an input or output, which has one row per sentence.
 
     Attributes:
-        dtype: `"string"`, or its name in NumPy.
+        dtype: `"string"`, or a dtype's name in NumPy.
         shape: `None` for a size that varies.
     """
 
@@ -42,7 +42,7 @@ class TensorSpec:
 
     @property
     def array_type(self) -> np.dtype[Any]:
-        """The type of arrays; that of texts is `object`.
+        """The type of arrays; `object` for texts.
 
         Raises:
             ValueError: a server has a type that NumPy does not know.
@@ -70,7 +70,7 @@ class TensorSpec:
         return array
 
     def check(self, name: str, array: Array, rows: int) -> None:
-        """Check an output for so many sentences.
+        """Check an output that should have `rows` rows.
 
         Raises:
             ValueError: it has another type, rank or number of rows.
@@ -121,7 +121,7 @@ def listed(name: str, texts: Sequence[str]) -> list[str]:
 
 
 def column(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
-    """An option of each of `count` sentences, as a signature takes it.
+    """An option for `count` sentences, as a signature takes it.
 
     Raises:
         ValueError: it is a list of another length.
@@ -139,7 +139,7 @@ class Call:
     Attributes:
         signature: the function that is called.
         inputs: an array for each input.
-        outputs: names of the outputs that are wanted.
+        outputs: names of the outputs to return.
     """
 
     signature: Signature
@@ -148,7 +148,7 @@ class Call:
 
     @property
     def bytes_of_row(self) -> int:
-        """The bytes of the longest row in a request, in JSON, at most by estimate."""
+        """An upper estimate of the bytes that the longest row takes in JSON."""
         total = 1
         for array in self.inputs.values():
             if array.dtype == object:  # in Base64, or with escapes
@@ -158,7 +158,7 @@ class Call:
         return total
 
     def batches(self, size: int) -> Iterator[tuple[Array, Arrays]]:
-        """Split the call into batches: the places of their rows, and the inputs there.
+        """Split the call into batches: indices of rows, and the inputs of these rows.
 
         Rows of about equal length go together, because a batch is as slow as its
         longest.
@@ -177,12 +177,12 @@ class Call:
         empty strings to the longest.
 
         Args:
-            rows: the places of the rows of each batch.
-            parts: its outputs.
+            rows: the indices of the rows of each batch.
+            parts: the outputs of each batch.
 
         Raises:
-            ValueError: an output is not as the signature says, or has another number
-                of rows.
+            ValueError: an output differs from the signature, or has another number of
+                rows.
         """
         whole = {}
         for name in self.outputs:
@@ -207,7 +207,7 @@ def checked_call(
     Args:
         signature: what to call.
         inputs: values by name.
-        outputs: names of those that are wanted; `None` for all.
+        outputs: names of the outputs to return; `None` for all.
 
     Raises:
         ValueError: there is no such output, or an input is missing, unknown, of
@@ -230,13 +230,13 @@ def checked_call(
 
 
 def limit_in(message: str) -> int:
-    """The number of sentences that a server accepts, from its refusal; 0 if unsaid."""
+    """The batch limit that a server's refusal states, or 0."""
     found = _LIMIT.search(message)
     return int(found[1] or found[2]) if found else 0
 
 
 def _costs(inputs: Iterable[Array]) -> Array:
-    """The number to sort each row by: the bytes of its texts, or its length."""
+    """The sort key of each row: the bytes of its texts, or its length."""
     columns = [array for array in inputs if array.ndim == 1]
     texts = [[len(t) for t in array] for array in columns if array.dtype == object]
     costs: list[Any] = texts or [a for a in columns if a.dtype.kind == "i"]
@@ -244,7 +244,7 @@ def _costs(inputs: Iterable[Array]) -> Array:
 
 
 def _strings(name: str, value: Any) -> Array:
-    """Texts as an array of bytes; what UTF-8 cannot express becomes a question mark."""
+    """Texts as an array of UTF-8; characters that it lacks become question marks."""
 
     def encoded(text: Any) -> bytes:
         if isinstance(text, str):
@@ -257,5 +257,5 @@ def _strings(name: str, value: Any) -> Array:
 
 
 def _names(names: Mapping[str, object]) -> str:
-    """Names for a message."""
+    """Names, formatted for a message."""
     return ", ".join(f"`{name}`" for name in sorted(names)) or "nothing"

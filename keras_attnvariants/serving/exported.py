@@ -1,7 +1,6 @@
-"""Step models with the weights of an export: stored once, and constants where it pays.
+"""Step models that read stored weights, or constants where that is faster.
 
-A model and what it is exported in (see `keras_attnvariants.serving.precision`) give an
-`ExportedModel`; all graphs of an export are traced from its `inference_copy` alone.
+All graphs of an export are traced from the `inference_copy` of an `ExportedModel`.
 """
 
 import itertools
@@ -22,14 +21,14 @@ from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.typing import Tensor
 
-# What layers read in their compute dtype, and for one purpose only.
+# Weights that layers read in their compute dtype, and for one purpose only.
 WEIGHTS = {
     keras.layers.Dense: ("kernel", "bias"),
     keras.layers.EinsumDense: ("kernel", "bias"),
     keras.layers.Embedding: ("embeddings",),
 }
 
-# Of the weights in a graph, which may have 2 GB.
+# Largest size of the weights in a graph, which may have 2 GB.
 MAX_CONSTANT_BYTES = 1_500_000_000
 
 _numbers = itertools.count()
@@ -38,18 +37,17 @@ _numbers = itertools.count()
 class StoredWeights:
     """The weights of a model, stored once, in the dtype in which they are read.
 
-    What a mixed policy would cast at every request is stored in the compute dtype.
-    Matrices of 8-bit integers are stored as such. They become matrices of floats in the
-    compute dtype once, when the exported model is loaded, unless it multiplies with
-    integers.
+    Weights that a mixed policy would cast at every request are stored in the compute
+    dtype. Matrices of 8-bit integers are stored as such. Unless the exported model
+    multiplies with integers, loading it turns them into floats in the compute dtype.
 
     Args:
         model: a Keras model on TensorFlow, built.
-        multiplies_integers: whether matrices of integers stay what they are.
+        multiplies_integers: whether matrices of integers remain integers.
 
     Attributes:
-        variables: what is stored.
-        dequantized: what is made of it at loading.
+        variables: the stored variables.
+        dequantized: the matrices of floats that are computed from them at loading.
         bytes: the size of all weights as they are read.
     """
 
@@ -86,9 +84,9 @@ class StoredWeights:
 
 
 def weights_to_cast(model: keras.layers.Layer) -> Iterator[tuple[keras.Variable, str]]:
-    """The weights that layers read in another dtype than they have, with that dtype.
+    """The weights that layers cast when they read them, with the dtype that they read.
 
-    Of a quantized layer, that is the bias alone.
+    In a quantized layer, only the bias is cast.
     """
     for layer in nested_layers(model):
         kinds = [names for kind, names in WEIGHTS.items() if isinstance(layer, kind)]
@@ -100,16 +98,17 @@ def weights_to_cast(model: keras.layers.Layer) -> Iterator[tuple[keras.Variable,
 
 
 class Dequantized(tf.saved_model.experimental.TrackableResource):
-    """A matrix of floats that is made from one of 8-bit integers at loading.
+    """A matrix of floats that is computed from 8-bit integers at loading.
 
-    It is not freed with what was loaded, because signatures may outlive that.
+    It is not freed with the loaded model, because signatures may outlive that.
 
     Args:
-        layer: `Dense` or an embedding, quantized, see `is_plain_int8`.
+        layer: a quantized `Dense` or embedding layer, see `is_plain_int8`.
 
     Attributes:
-        integers, scale: its matrix of integers, and how many are one, for each output.
-        by_row: whether the scale is that of rows, as of embeddings.
+        integers, scale: its matrix of integers, and the divisor that makes floats of
+            them, for each output.
+        by_row: whether each row has a scale, as in embeddings.
         values: the floats, as functions that are traced here read them.
     """
 
@@ -126,7 +125,7 @@ class Dequantized(tf.saved_model.experimental.TrackableResource):
         self.handle = self.resource_handle
 
     def floats(self) -> Tensor:
-        """The floats that the integers stand for, in the shape of these."""
+        """The floats that the integers stand for, in the same shape."""
         scale = ops.cast(self.scale.value, "float32")
         scale = scale[:, None] if self.by_row else scale
         return ops.cast(ops.cast(self.integers.value, "float32") / scale, self.dtype)
@@ -149,7 +148,7 @@ ATTRIBUTES = (
 
 
 def copy_attributes(model: Any, other: Any) -> None:
-    """Gives another object what a step model has besides its methods."""
+    """Copies the attributes of a step model, without its methods, to an object."""
     for name in ATTRIBUTES:
         if hasattr(model, name):
             setattr(other, name, getattr(model, name))
@@ -162,9 +161,9 @@ class ExportedModel:
         model: a Keras model.
         weights: its weights, stored.
         constant: whether decoding steps have weights as constants of the graph. oneDNN
-            then arranges them for the processor once, and a loop does not hand them
-            on from step to step; with few sentences, that takes as long as the
-            products. The graph is larger by the weights of the decoder.
+            then arranges them for the processor once, and a loop does not pass them
+            from step to step, which takes as long as the products for few sentences.
+            The weights of the decoder make the graph larger.
     """
 
     def __init__(
@@ -175,7 +174,7 @@ class ExportedModel:
         self.weights = weights
         self.steps: Any = None
         if constant and weights.bytes <= MAX_CONSTANT_BYTES:
-            # Few rows are looked up: in a constant, all would be there twice.
+            # A lookup reads few rows; a constant would store all of them again.
             rows = weights.variable
             self.steps = inference_copy(model, weights.array, fixed=True, rows=rows)
 

@@ -21,23 +21,23 @@ Tokenisation, beam search and detokenisation are all in the graph. Signatures:
 | `translate_ids` | `source_ids` `[B, S]`, `lengths` `[B]` | `ids` `[B, T]`,
     `lengths`, `scores`, `truncated`, `status` `[B]` |
 
-Models of recordings take `audio` `[B, S]` and `lengths` `[B]` in the place of `text`
-and `source`, and have one signature more:
+Models of recordings take `audio` `[B, S]` and `lengths` `[B]` instead of `text` and
+`source`, and have one more signature:
 
 | signature | in | out |
 |---|---|---|
 | `translate_wav` | `wav` `[B]`, the bytes of WAV files | as `serving_default` |
 
-`translate_with` and `sample` are searches of their own, which make the graph
-larger; they are written if `signatures` names them. For each sentence that has no
-wish they are sent -1 (integers), NaN (floats), or `""`.
+`translate_with` and `sample` need separate searches, which make the graph larger; they
+are written only if `signatures` names them. For a sentence without an option, send -1
+(integers), NaN (floats), or `""`.
 
 `translate_ids` uses stock TensorFlow operators only, and ignores what
 `source_ids` holds beyond `lengths`. The others need TensorFlow Text of
-the release that `assets.extra/model_info.json` states. The limits hold in the
-graph: a wrong shape and more than `max_batch` sentences are an error, longer texts
-are cut to whole characters and tokens and reported in `truncated`. A sentence that
-cannot be translated has an empty translation, and a `status` other than 0 says why
+the release that `assets.extra/model_info.json` states. The graph enforces the limits:
+a wrong shape or more than `max_batch` sentences is an error; longer texts are cut to
+whole characters and tokens and reported in `truncated`. A sentence that cannot be
+translated has an empty translation, and a `status` other than 0 says why
 (`keras_attnvariants.serving.Status`). Invalid UTF-8 is read as U+FFFD.
 
 Example:
@@ -84,7 +84,7 @@ from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.locks import lock_folder
 
-# Searches of their own, which a graph holds on request.
+# Each needs a separate search, which a graph contains only on request.
 LARGE_SIGNATURES = {"translate_with", "sample"}
 
 
@@ -110,19 +110,19 @@ def export(
         path: folder of all versions, as TensorFlow Serving watches it.
         precision: what it computes in. `"float32"`: the translation of a sentence does
             not depend on the others in its request. `"bfloat16"`: half the size.
-            `"auto"`: which of the two is faster here. `"int8"`: multiplies 8-bit
-            integers, on servers for Linux on x86-64 whose processor has AVX512-VNNI or
-            AVX-VNNI. `"int8-weights"`: stores such integers, and makes floats of them
-            when it is loaded, on any server. `None`: the floats of the model, or
+            `"auto"`: the faster of the two here. `"int8"`: multiplies 8-bit integers,
+            on servers for Linux on x86-64 whose processor has AVX512-VNNI or AVX-VNNI.
+            `"int8-weights"`: stores such integers and turns them into floats when it
+            is loaded, on any server. `None`: the floats of the model, or
             `"int8-weights"` if it is quantized.
         shortlist: which tokens the translations of `serving_default`, `nbest`, `align`
             and `translate_ids` may have, by the tokens of their source; `None` for
-            all. Scores are those among these tokens. The other signatures have the
-            whole vocabulary: prefixes, for instance, may hold any token.
-        signatures: names of those to write beside `serving_default` and
+            all. Probabilities are normalised over these tokens. The other signatures
+            use the whole vocabulary: prefixes, for instance, may have any token.
+        signatures: names of the signatures to write besides `serving_default` and
             `translate_wav`; by default all but `translate_with` and `sample`.
-        version: positive; by default one more than the newest there, 1 at first.
-        options: how it searches, and what a request may hold: see `ExportOptions`.
+        version: positive; by default one more than the newest version, or 1.
+        options: search options and limits of requests, see `ExportOptions`.
 
     Returns:
         The folder written. It appears complete or not at all, with the sha256 of every
@@ -130,12 +130,12 @@ def export(
 
     Raises:
         ValueError: an option is out of range or excludes another, the vocabularies
-            differ, the shortlist or the precision does not fit to the model, or the
-            model uses operators that no server has.
+            differ, the shortlist or the precision does not fit the model, or the model
+            uses operators that no server has.
         FileExistsError: the version exists: servers expect that it never changes.
         ProcessorError: `precision` is `"int8"`, and translations would be wrong here.
         TypeError: `shortlist` is given with an ensemble.
-        FolderInUseError: another export into `path` is at work.
+        FolderInUseError: another export into `path` is running.
     """
     chosen = Options.of(model, shortlist is not None, **options)
     if tokenizer is not None:
@@ -157,7 +157,7 @@ def export(
 
 
 def check_reads_texts(model: keras.Model, form: str) -> None:
-    """Raises `ValueError` for a model of recordings, which a form of export lacks."""
+    """Raises `ValueError` for a model of recordings, which some formats lack."""
     if getattr(model, "source_stride", 1) > 1:
         raise ValueError(
             f"{form} are written of models that read texts: `kav transcribe --model` "

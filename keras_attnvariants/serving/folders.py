@@ -1,4 +1,4 @@
-"""Folders of exported models: their versions, and files with which they are run.
+"""Folders of exported models: their versions, and the files to deploy them.
 
 Nothing here loads a model.
 """
@@ -40,7 +40,7 @@ def versions(path: str | os.PathLike[str]) -> list[int]:
 def saved_models(path: str | os.PathLike[str]) -> list[Path]:
     """The SavedModels in a folder: its versions in ascending order, or itself.
 
-    A folder without `saved_model.pb` is a damaged one if it has other files of one.
+    A folder without `saved_model.pb` is damaged if it has other files of a SavedModel.
     """
     folder = Path(path)
     places = [folder / str(number) for number in versions(folder)] or [folder]
@@ -95,7 +95,7 @@ class _Template(string.Template):
 def write_deployment(
     path: str | os.PathLike[str], folder: str | os.PathLike[str]
 ) -> list[Path]:
-    """Writes what it takes to serve an exported version, to be edited at will.
+    """Writes the configuration to serve an exported version; edit it as you like.
 
     | file | for |
     |---|---|
@@ -128,7 +128,7 @@ def write_deployment(
     info = read_info(path)
     values = {
         "model": model,
-        # Kubernetes and Compose accept less than file systems.
+        # Kubernetes and Compose accept fewer characters than file systems.
         "name": re.sub(r"[^a-z0-9]+", "-", model.lower()),
         "version": path.name,
         "models": os.path.relpath(path.parent, folder),

@@ -1,4 +1,4 @@
-"""The graphs of SavedModels: read, walked, made smaller; nothing is loaded or run."""
+"""Reads, walks and shrinks graphs of SavedModels without loading or running them."""
 
 import contextlib
 import os
@@ -21,7 +21,7 @@ from keras_attnvariants.utils.files import DamagedFolderError
 _TABLE = tomllib.loads(Path(__file__).with_name("operators.toml").read_text("utf-8"))
 _SETS = {name: frozenset(names.split()) for name, names in _TABLE.items()}
 
-# The file explains them.
+# operators.toml explains these sets.
 PURE = _SETS["pure"]
 ONEDNN_OPERATORS = _SETS["onednn"]
 COMPUTING = PURE | ONEDNN_OPERATORS | _SETS["computing"]
@@ -36,10 +36,10 @@ TOKENIZER = "SentencepieceOp"
 def using(path: str | os.PathLike[str]) -> Iterator[None]:
     """Context in which any error means that a SavedModel is damaged.
 
-    TensorFlow has many errors for what it cannot load or run.
+    TensorFlow raises many different errors if it cannot load or run a model.
 
     Raises:
-        DamagedFolderError: tells the error in one line, and what to do.
+        DamagedFolderError: states the error in one line, and what to do.
     """
     try:
         yield
@@ -73,7 +73,7 @@ def read_saved_model(path: str | os.PathLike[str]) -> Any:
 def write_saved_model(path: str | os.PathLike[str], saved: Any) -> None:
     """Replaces `saved_model.pb` in the folder of one version.
 
-    `fingerprint.pb`, a checksum of the file before, is removed: loaders do without.
+    `fingerprint.pb`, a checksum of the old file, is removed: loaders do not need it.
     """
     data = saved.SerializeToString(deterministic=True)
     (Path(path) / GRAPH).write_bytes(data)
@@ -81,7 +81,7 @@ def write_saved_model(path: str | os.PathLike[str], saved: Any) -> None:
 
 
 class Graph:
-    """The nodes of a `MetaGraphDef`, alone and in functions.
+    """The nodes of a `MetaGraphDef`, outside and inside of functions.
 
     Attributes:
         nodes: those outside of functions, by name.
@@ -119,7 +119,7 @@ class Graph:
         return found
 
     def operators(self, names: Iterable[str]) -> set[str]:
-        """The operators of nodes and functions; a function that is called is none."""
+        """The operators of nodes and functions; a called function is not one."""
         found = {node.op for name in names for node in self.content(name)}
         return found - self.functions.keys()
 
@@ -147,8 +147,8 @@ def operators(path: str | os.PathLike[str]) -> dict[str, set[str]]:
         path: folder of one version.
 
     Returns:
-        Names of operators, those of all functions called included, by name of the
-        signature; under `""` those of the initialisation, of saving and restoring.
+        Names of operators by name of the signature, including those of all called
+        functions; under `""` those of initialisation, saving and restoring.
     """
     saved = read_saved_model(path).meta_graphs[0]
     graph = Graph(saved)
@@ -178,12 +178,12 @@ def nodes_of(saved: Any) -> Iterator[Any]:
 
 
 def share_nodes(saved: Any) -> None:
-    """Keeps one of equal nodes, and used ones only, in each function of a SavedModel.
+    """Merges equal nodes and removes unused ones in each function of a SavedModel.
 
     The graph gets smaller, and computes the same. Every use of a Python number or of a
-    dynamic shape traces nodes of its own, so that two thirds of the nodes of a decoding
-    graph are constants and sizes, of few values. TensorFlow would find that out
-    whenever it loads the graph. Shapes that it infers again are left out too.
+    dynamic shape traces new nodes, so that two thirds of the nodes of a decoding graph
+    are constants and sizes with few different values. TensorFlow would merge them
+    every time it loads the graph. Shapes that it infers again are removed too.
 
     Args:
         saved: the content of `saved_model.pb`, which is changed.
@@ -195,9 +195,9 @@ def share_nodes(saved: Any) -> None:
 
 
 def share_tokenizers(graph: Any) -> None:
-    """Lets nodes of a `GraphDef` call the functions that make the same tokenizers.
+    """Replaces tokenizers in a `GraphDef` by calls of functions that make the same.
 
-    A tokenizer holds its vocabulary, often the largest part of a small graph. Python
+    A tokenizer contains its vocabulary, often the largest part of a small graph. Python
     makes it by a function without inputs and with one output, and servers by a node
     outside of functions.
     """
@@ -219,7 +219,7 @@ def share_tokenizers(graph: Any) -> None:
 
 
 def share_in_function(function: Any) -> None:
-    """Keeps one of equal nodes and used ones only in a `FunctionDef`, and no shapes."""
+    """Merges equal nodes of a `FunctionDef`; removes unused ones and shapes."""
     first: dict[Hashable, str] = {}
     replaced: dict[str, str] = {}
     kept = {}
@@ -248,7 +248,7 @@ def share_in_function(function: Any) -> None:
 def is_pure(node: Any) -> bool:
     """Whether a node does nothing but compute its outputs from its inputs.
 
-    One with a control input waits for it, perhaps because it runs in a branch.
+    A node with a control input waits for it, perhaps because it runs in a branch.
     """
     waits = any(source.startswith("^") for source in node.input)
     return not waits and (node.op in PURE or node.op in ("Const", "Identity"))
@@ -262,6 +262,6 @@ def content(node: Any) -> Hashable:
 
 
 def redirected(source: str, replaced: dict[str, str]) -> str:
-    """`source`, `"^node"` or `"node:output:0"`, from the node that is kept."""
+    """`source`, `"^node"` or `"node:output:0"`, redirected to the node that is kept."""
     node = node_of(source)
     return source.replace(node, replaced.get(node, node), 1)

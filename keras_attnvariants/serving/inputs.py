@@ -1,10 +1,10 @@
 """Inputs of signatures: tensors with a name, checked when the graph runs; texts as ids.
 
-Neither TensorFlow nor a server compares the shape of a request with the one that a
-signature declares: without a check in the graph `[1, 20000]` would pass for one
-sentence. And a graph that was traced with a declared shape may fold a check of it into
-a constant. So graphs are traced for any rank, check it themselves, and the shape is
-written into the signature afterwards, where clients read it.
+Neither TensorFlow nor a server compares the shape of a request with the signature's:
+without a check in the graph, `[1, 20000]` would pass for one sentence. But a graph that
+was traced with a declared shape may fold such a check into a constant. So graphs are
+traced for any rank and check it themselves. The shape is written into the signature
+afterwards, where clients read it.
 """
 
 import inspect
@@ -51,7 +51,7 @@ class Input(NamedTuple):
 
     @property
     def doc(self) -> str:
-        """The meaning; of an option, also how it is left to the export."""
+        """The meaning; for an option, also the value that selects its default."""
         if self.default is None:
             return self.meaning
         omitted = "NaN" if self.dtype.is_floating else "-1"
@@ -64,12 +64,12 @@ class Input(NamedTuple):
 
     @property
     def omitted(self) -> npt.NDArray[Any]:
-        """The value, for one sentence, that leaves an option to the export."""
+        """The value that selects the default of an option, for one sentence."""
         values = {tf.string: b"", tf.bool: False, tf.float32: np.nan, tf.int32: -1}
         return np.full([1] * self.rank, values[self.dtype], self.dtype.as_numpy_dtype)
 
     def in_range(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Values `[B]` of an option, all valid, and bool `[B]`, which were given so."""
+        """Valid values `[B]` of an option, and bool `[B]`: the given one was valid."""
         default = tf.constant(self.default, self.dtype)
         is_float = self.dtype.is_floating
         is_omitted = tf.math.is_nan(values) if is_float else tf.equal(values, -1)
@@ -130,7 +130,7 @@ def search_options(settings: SearchSettings, max_length: int) -> tuple[Input, ..
 def read_options(
     options: Sequence[Input], values: dict[str, Tensor]
 ) -> tuple[dict[str, Tensor], Tensor]:
-    """Values of options by name, and which sentences have all in range, bool `[B]`."""
+    """Values of options by name, and bool `[B]`: all of a sentence are in range."""
     found = {each.name: each.in_range(values[each.name]) for each in options}
     all_valid = tf.reduce_all([is_valid for _, is_valid in found.values()], axis=0)
     return {name: tensor for name, (tensor, _) in found.items()}, all_valid
@@ -176,11 +176,11 @@ def check_inputs(
 ) -> tuple[Tensor, ...]:
     """The values, unless a rank or a number of sentences is wrong.
 
-    Then the graph fails with InvalidArgument, and a message that has the name of the
-    input and its shape, and nothing of its content.
+    Otherwise the graph fails with InvalidArgument. The message has the name of the
+    input and its shape, but nothing of its content.
 
     Args:
-        inputs: what the values are.
+        inputs: descriptions of the values.
         values: tensors of any rank.
         max_batch: sentences, at most.
     """
@@ -194,7 +194,7 @@ def check_inputs(
     ]
     values = after(ranks, values)
     for i, value in zip(inputs, values, strict=True):
-        # Not by `tf.ensure_shape`, which would fail before the check, without a name.
+        # Not `tf.ensure_shape`: it would fail before the check, without a name.
         value.set_shape(i.shape)
     first, *others = (tf.shape(value)[0] for value in values)
     name, *names = (i.name for i in inputs)
@@ -276,12 +276,12 @@ class GraphTokenizer:
     def read(
         self, text: Tensor, max_tokens: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """The same for sources, and the status of each, int32 `[B]`: any is valid."""
+        """`encode` for sources, with their status, int32 `[B]`: every text is valid."""
         ids, lengths, is_cut = self.encode(text, max_tokens)
         return ids, lengths, is_cut, tf.zeros_like(lengths)
 
     def cut(self, text: Tensor) -> tuple[Tensor, Tensor]:
-        """Valid UTF-8 of at most `max_characters` characters, and what was cut."""
+        """Valid UTF-8 of at most `max_characters` characters, and bool: was cut."""
         # Bounds the work on huge texts. A character that this splits lies beyond
         # the limit, where the next cut removes what remains of it.
         longest = _LONGEST_CHARACTER * (self.max_characters + 1)

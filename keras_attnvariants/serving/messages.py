@@ -1,7 +1,7 @@
-"""The messages of TensorFlow Serving, without TensorFlow: written and read.
+"""Writes and reads the messages of TensorFlow Serving without TensorFlow.
 
-The packages that hold them import TensorFlow, which takes seconds. `messages.textproto`
-declares the fields that we use; protobuf keeps the others.
+Importing the packages that define them imports TensorFlow, which takes seconds.
+`messages.textproto` declares the fields that we use; protobuf keeps the others.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ protos: Any = message_classes(Path(__file__).with_name("messages.textproto"))
 def predict_request(
     spec: Any, signature: str, inputs: Mapping[str, Array], outputs: Sequence[str] = ()
 ) -> Any:
-    """A `PredictRequest`; without names of outputs it asks for all."""
+    """A `PredictRequest` for the named outputs, by default all."""
     request = protos.PredictRequest(model_spec=spec, output_filter=outputs)
     request.model_spec.signature_name = signature
     for name, array in inputs.items():
@@ -44,7 +44,7 @@ def predict_request(
 
 
 def signatures_of(definitions: Any) -> dict[str, Signature]:
-    """The signatures in a `SignatureDefMap`, without those of TensorFlow's own."""
+    """The signatures in a `SignatureDefMap`, without TensorFlow's own."""
     return {
         name: Signature(
             name,
@@ -57,7 +57,7 @@ def signatures_of(definitions: Any) -> dict[str, Signature]:
 
 
 def to_proto(array: Array) -> Any:
-    """An array as a `TensorProto`; one of objects holds bytes."""
+    """An array as a `TensorProto`; arrays of objects must contain bytes."""
     shape = protos.TensorShapeProto(dim=[{"size": size} for size in array.shape])
     if array.dtype == object:
         return protos.TensorProto(
@@ -75,7 +75,7 @@ def from_proto(name: str, proto: Any) -> Array:
     """A `TensorProto` as an array; strings become texts.
 
     Raises:
-        ValueError: its type is unknown here, or values are missing.
+        ValueError: its type is unknown, or values are missing.
     """
     if proto.dtype not in _TYPES:
         raise ValueError(f"`{name}` has a type that is unknown here: {proto.dtype}")

@@ -1,4 +1,4 @@
-"""Requests to MLServer: which are let in, and whose turn it is. Needs no MLServer."""
+"""Limits and scheduling of requests to MLServer. Does not need MLServer itself."""
 
 import asyncio
 import contextlib
@@ -15,8 +15,8 @@ from typing import TypeAlias
 # Bytes of a request, over HTTP and gRPC.
 MAX_BYTES = 1_000_000
 
-# Of the texts that are translated at once, padded to the longest: as many as one
-# processor translates in about a second.
+# Bytes of the texts that are translated at once, padded to the longest: as many as
+# one processor translates in about a second.
 TURN_BYTES = 1 << 14
 
 Message: TypeAlias = dict[str, Any]
@@ -27,12 +27,12 @@ Send: TypeAlias = Callable[[Message], Awaitable[None]]
 def protect(app: Any, timeout: float) -> None:
     """Prepares the application of MLServer before it starts.
 
-    Pages of documentation, which load programs from elsewhere, are off. What is no
-    request is answered with status 400 and one line.
+    Turns off the pages of documentation, which load programs from elsewhere. A body
+    that is not a request is answered with status 400 and one line.
 
     Args:
-        app: an application of FastAPI.
-        timeout: seconds within which a request must have come.
+        app: a FastAPI application.
+        timeout: seconds within which a request must have arrived.
     """
     from fastapi.exceptions import RequestValidationError
 
@@ -50,11 +50,11 @@ def protect(app: Any, timeout: float) -> None:
 
 @dataclass(eq=False)
 class Guard:
-    """Reads a request, which has limits, and ends its work if the sender leaves.
+    """Reads requests within limits, and cancels their work if the sender leaves.
 
     Args:
-        app: an application by the ASGI.
-        timeout: seconds within which a request must have come.
+        app: an ASGI application.
+        timeout: seconds within which a request must have arrived.
     """
 
     app: Callable[[Message, Receive, Send], Awaitable[None]]
@@ -65,7 +65,7 @@ class Guard:
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
         if dict(scope["headers"]).get(b"content-encoding", b"identity") != b"identity":
-            # A small one might become a huge one.
+            # A small request might expand to a huge one.
             answer = refusal(415, "A request must not be compressed.")
             return await answer(scope, receive, send)
         body, more = b"", True
@@ -101,7 +101,7 @@ class Guard:
 
 
 def refusal(status: int, text: str) -> Any:
-    """An error as an answer; the connection is closed, since nobody reads its rest."""
+    """An error response; closes the connection, as nobody reads the rest of it."""
     from fastapi.responses import JSONResponse
 
     return JSONResponse({"error": text}, status, {"connection": "close"})
@@ -109,7 +109,7 @@ def refusal(status: int, text: str) -> Any:
 
 @dataclass(eq=False)
 class Turns:
-    """Translates requests in turns, each of which has as many texts as fit into it.
+    """Translates requests in turns, each with as many texts as fit.
 
     Requests share the turns fairly, by the length of their texts: each text waits for
     the time at which it would be translated if its request had an equal share of the
@@ -119,7 +119,7 @@ class Turns:
     Args:
         translator: translates a list of texts, in a thread.
         max_batch: number of texts in a turn, at most.
-        longest: bytes of a text that are read; more cost nothing.
+        longest: bytes of a text that are read; further bytes cost nothing.
         max_wait: seconds that the first turn after a pause waits for requests.
     """
 
@@ -138,7 +138,7 @@ class Turns:
         """The translations of texts.
 
         Raises:
-            Exception: whatever translating them raised.
+            Exception: the exception that translating them raised.
         """
         loop = asyncio.get_running_loop()
         answers = [loop.create_future() for _ in texts]
@@ -174,7 +174,7 @@ class Turns:
                     answer.set_result(translation)
 
     def _next_turn(self) -> list[tuple[str, asyncio.Future[str]]]:
-        """The next texts, and where their translations are awaited."""
+        """The next texts, and the futures of their translations."""
         turn: list[tuple[str, asyncio.Future[str]]] = []
         longest = 1
         while self._queue and len(turn) < self.max_batch:

@@ -34,12 +34,12 @@ class TranslationRuntime(MLModel):
     """Translates the input `text`, strings `[B]`, to `translations`, strings `[B]`.
 
     A request is checked before others are batched with it, so that a wrong one fails
-    alone. It holds at most 1,024 sentences, or fewer if a request of 1 MB cannot hold
-    so many that are as long as the model reads. Large ones are translated in parts, and
-    others come in between.
+    alone. It has at most 1,024 sentences, or as many of the longest that the model
+    reads as fit into 1 MB, if that is fewer. Large requests are translated in parts,
+    with other requests in between.
 
-    Settings of MLServer that it reads are `parameters.uri`, the folder that `export`
-    wrote, `max_batch_time`, and in `parameters.extra` `timeout`, seconds for a request
+    It reads these settings of MLServer: `parameters.uri`, the folder that `export`
+    wrote; `max_batch_time`; and in `parameters.extra` `timeout`, seconds for a request
     (30).
     """
 
@@ -50,8 +50,8 @@ class TranslationRuntime(MLModel):
         self._timeout = check_positive("timeout", extra.get("timeout", SECONDS))
 
     async def load(self) -> bool:
-        """Loads the model and translates once, so that nobody waits for that."""
-        # Elsewhere than in the event loop, which answers questions about health.
+        """Loads the model and translates once, so that no request waits for that."""
+        # Not in the event loop, which answers health checks.
         translator = await asyncio.to_thread(self._open)
         limits = translator.info["options"]
         longest = limits["max_characters"]
@@ -81,7 +81,7 @@ class TranslationRuntime(MLModel):
 
         Raises:
             InferenceError: the request is wrong, which is status 400.
-            MLServerError: there was not enough time, which is status 504.
+            MLServerError: the request timed out, which is status 504.
         """
         if payload.id and not _ID.fullmatch(payload.id):
             raise InferenceError(
@@ -107,10 +107,10 @@ class TranslationRuntime(MLModel):
 
 
 def texts_of(payload: InferenceRequest, max_sentences: int) -> list[str]:
-    """The texts of a request; what is not UTF-8 becomes `?` or U+FFFD.
+    """The texts of a request; invalid UTF-8 becomes `?` or U+FFFD.
 
     Raises:
-        InferenceError: it has other inputs, or this one is not what it says it is.
+        InferenceError: it has other inputs, or the input differs from its description.
     """
     names = [request_input.name for request_input in payload.inputs]
     if names != [INPUT]:

@@ -15,7 +15,7 @@ from keras_attnvariants.utils.checks import check_optional_integer
 # costs little more than its longest source needs.
 _BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192)
 
-# Characters of a text, and those for each token of longer ones.
+# Default limit of characters, and characters per token of models that read more.
 _CHARACTERS, _OF_TOKEN = 4096, 16
 
 
@@ -28,12 +28,12 @@ class ExportOptions(TypedDict, total=False):
         n_best: translations that `nbest` returns; by default `beam_size`.
         max_batch: sentences in a request, at most; by default 64.
         max_characters: characters of a text that are read; by default 4096, or 16 for
-            each of the tokens that are read by default if these are more.
-        max_tokens: tokens of a source or target that are read; by default those of the
-            task, 256 for translation and 1024 for summaries, or what the model accepts
-            if that is less.
-        shortlist_width: number of tokens that each sentence has of a shortlist; by
-            default one in 16 tokens of the vocabulary, but at least 500.
+            each token that is read by default, if that is more.
+        max_tokens: tokens of a source or target that are read; by default 256 for
+            translation and 1024 for summaries, or what the model accepts if that is
+            less.
+        shortlist_width: number of shortlisted tokens of each sentence; by default one
+            in 16 tokens of the vocabulary, but at least 500.
     """
 
     beam_size: int | None
@@ -49,8 +49,8 @@ class ExportOptions(TypedDict, total=False):
 class Options:
     """The search of an exported model, and the limits of a request.
 
-    The fields are those of `ExportOptions`, all of them decided: `shortlist_width` is
-    `None` if there is no shortlist.
+    The fields are those of `ExportOptions`, with defaults filled in: `shortlist_width`
+    is `None` if there is no shortlist.
     """
 
     beam_size: int
@@ -65,7 +65,7 @@ class Options:
     def of(
         cls, model: Any, has_shortlist: bool = False, **given: Unpack[ExportOptions]
     ) -> Self:
-        """The options that are given, and those of a model in the place of the others.
+        """The given options, with those of a model for the others.
 
         Args:
             model: any step model.

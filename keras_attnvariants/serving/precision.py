@@ -13,7 +13,7 @@ from keras_attnvariants.serving.verification import ProcessorError
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.machine import processor
 
-# In which precisions `export` writes a model; see its docstring.
+# The precisions in which `export` writes a model; see its docstring.
 PRECISIONS = ("auto", "float32", "bfloat16", "int8", "int8-weights")
 
 POLICIES = {"float32": "float32", "bfloat16": "mixed_bfloat16"}
@@ -27,7 +27,7 @@ class Precision(NamedTuple):
         quantization: the mode in which the weights are quantized, or `None`.
         exact: whether the translation of a sentence is the same in every batch:
             otherwise intermediate results are rounded to two or three digits, and
-            their last bits follow the number of sentences in a request.
+            their last bits depend on the number of sentences in a request.
     """
 
     dtype: str
@@ -36,7 +36,7 @@ class Precision(NamedTuple):
 
     @classmethod
     def of(cls, model: Any) -> "Precision":
-        """The precision of any step model; one that does not tell has float32."""
+        """The precision of any step model; by default float32."""
         dtype = getattr(model, "compute_dtype", "float32")
         quantization = getattr(model, "quantization", None)
         exact = dtype in ("float32", "float64") and quantization is None
@@ -51,8 +51,8 @@ def model_in(model: Any, precision: str | None) -> Any:
         precision: one of `PRECISIONS`; `None` for the model itself.
 
     Raises:
-        ValueError: there is no such precision, or the model is quantized, which rounds
-            what it multiplies, and is to compute in floats.
+        ValueError: there is no such precision, or a quantized model, which rounds what
+            it multiplies, is to compute in floats.
         ProcessorError: it would multiply 8-bit integers, which are not exact here.
     """
     if precision is None:
@@ -82,7 +82,7 @@ def model_in(model: Any, precision: str | None) -> Any:
 
 
 def quantized_model(model: Any) -> Any:
-    """A model with 8-bit integers, and the faster floats around them.
+    """A model with 8-bit integers, and the faster floats for everything else.
 
     Raises:
         ValueError: it is quantized in another mode.
@@ -99,7 +99,7 @@ def quantized_model(model: Any) -> Any:
 
 
 def with_integers(model: Any, policy: str) -> Any:
-    """A copy of a model with matrices of 8-bit integers, and the floats of a policy."""
+    """A copy of a model with matrices of 8-bit integers and the floats of a policy."""
     copy = with_policy(model, policy)
     with warnings.catch_warnings():
         # Keras warns of every layer that has nothing to quantize.
@@ -109,7 +109,7 @@ def with_integers(model: Any, policy: str) -> Any:
 
 
 def wide_model(model: Any) -> Any:
-    """A quantized model whose products of integers need no other floats than float32.
+    """A quantized model whose only floats are float32.
 
     Attention is as exact as it was (`BaseAttention.round_as`).
 
@@ -120,7 +120,7 @@ def wide_model(model: Any) -> Any:
     if is_wide or not isinstance(model, EncoderDecoder):
         return model
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras tells what has nothing to quantize
+        warnings.simplefilter("ignore")  # Keras warns of such layers
         wide = with_policy(model, "float32")
     for old, new in zip(nested_layers(model), nested_layers(wide), strict=True):
         if isinstance(new, BaseAttention):

@@ -14,9 +14,9 @@ AUDIO = Input("audio", tf.float32, "samples from -1 to 1, 16,000 a second", rank
 SAMPLES = Input("lengths", tf.int32, "samples of each row; beyond may be anything")
 WAV = Input("wav", tf.string, "WAV files: 16-bit PCM, 16,000 Hz, channels averaged")
 
-_HEADER, _LISTED = 12, 8  # bytes that begin a file, and a chunk in it
-_CHUNKS = 64  # before the samples, at most
-_PCM = (1, 0xFFFE)  # without and with a longer description
+_HEADER, _LISTED = 12, 8  # bytes of the headers of a file and of a chunk
+_CHUNKS = 64  # largest number before the samples
+_PCM = (1, 0xFFFE)  # without and with an extended description
 
 
 class GraphRecordings:
@@ -24,11 +24,11 @@ class GraphRecordings:
 
     Args:
         tokenizer: tokenizer of the model.
-        max_characters: limit of texts, which these are not.
+        max_characters: limit of texts; unused here.
 
     Attributes:
-        inputs, scored: what a signature takes for recordings.
-        files: what it takes for whole files.
+        inputs, scored: inputs of signatures that take recordings.
+        files: inputs of signatures that take whole files.
     """
 
     inputs = scored = (AUDIO, SAMPLES)
@@ -48,7 +48,7 @@ class GraphRecordings:
             max_tokens: positions of a recording that are kept.
 
         Returns:
-            ids int32 `[B, S]`, lengths int32 `[B]`, 0 where those given are wrong,
+            ids int32 `[B, S]`, lengths int32 `[B]`, 0 for invalid ones,
             bool `[B]`, True for recordings that were cut, and the status, int32 `[B]`.
         """
         is_valid = (lengths >= 0) & (lengths <= tf.shape(audio)[1])
@@ -65,8 +65,8 @@ class GraphRecordings:
     def opened(self, wav: Tensor, max_tokens: int) -> tuple[dict[str, Tensor], Tensor]:
         """The inputs that stand for WAV files, and the status of each, int32 `[B]`.
 
-        A file that cannot be read has no samples. One more sample than is kept shows
-        that a file is cut.
+        A file that cannot be read has no samples. One extra sample shows that a file is
+        cut.
 
         Args:
             wav: string `[B]`, bytes of files.
@@ -90,17 +90,16 @@ class GraphRecordings:
 
 
 def read_wav(data: Tensor, width: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The samples of one WAV file, of which a wrong one does not fail the others.
+    """The samples of one WAV file; an invalid file does not fail the others.
 
-    `tf.audio.decode_wav` would fail the request, which may be that of many clients.
+    `tf.audio.decode_wav` would fail the request, which many clients may share.
 
     Args:
         data: string `[]`, the bytes of the file.
         width: int32 `[]`, samples that are kept.
 
     Returns:
-        float32 `[width]`, padded with 0, the number of samples that there are, and the
-        `Status`.
+        float32 `[width]`, padded with 0, the number of samples, and the `Status`.
     """
     size = tf.strings.length(data)
     header = integers(data, 0, tf.int32, _HEADER)
@@ -124,9 +123,9 @@ def read_wav(data: Tensor, width: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def chunks_of(data: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The form of a WAV file, uint16 `[8]`, and place and size of its samples.
+    """The format of a WAV file, uint16 `[8]`, and place and size of its samples.
 
-    They are 0 if the file does not have them.
+    Values that the file lacks are 0.
     """
     size = tf.strings.length(data)
 
@@ -154,7 +153,7 @@ def chunks_of(data: Tensor) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def integers(data: Tensor, place: Tensor | int, kind: tf.DType, count: int) -> Tensor:
-    """So many bytes of a string at a place as integers; 0 beyond its end."""
+    """`count` bytes of a string, from a place on, as integers; 0 beyond its end."""
     part = tf.strings.substr(data, place, count)
     return tf.io.decode_raw(part, kind, fixed_length=count)
 

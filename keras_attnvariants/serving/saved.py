@@ -27,24 +27,24 @@ from keras_attnvariants.utils.importing import import_tensorflow_text
 class SavedTranslator(BaseTranslator):
     """Translates lists of texts with a SavedModel in this process.
 
-    What a model has is in `signatures`; see `BaseTranslator` for the methods.
+    See `BaseTranslator` for the methods.
 
     Args:
         path: what `export` returned, or the folder of all versions; the newest of
             them is loaded.
-        verify: whether to refuse a SavedModel whose files have changed, or that has
-            other operators than a translation needs, see
+        verify: whether to refuse a SavedModel whose files have changed, or with
+            operators that translation does not need, see
             `keras_attnvariants.serving.verify`.
 
     Attributes:
         path: folder of the version.
         info: the content of its `assets.extra/model_info.json`.
-        signatures: what it has, by name.
+        signatures: the signatures of the model, by name.
 
     Raises:
         FileNotFoundError: the folder is not a SavedModel of this package.
         DamagedFolderError: TensorFlow cannot load or run it.
-        ValueError: it is not what it should be.
+        ValueError: it is not a translation model, or does not fit this processor.
 
     Example:
 
@@ -97,19 +97,19 @@ class SavedTranslator(BaseTranslator):
 def load(
     path: Path, verify: bool = True
 ) -> tuple[dict[str, Any], dict[str, Signature], dict[str, Any]]:
-    """Loads a version; for whatever it cannot be used, this tells what to do.
+    """Loads a version; errors say what to do.
 
     Args:
         path: folder of the version.
-        verify: whether to check it before, see `keras_attnvariants.serving.verify`.
+        verify: whether to check it first, see `keras_attnvariants.serving.verify`.
 
     Returns:
-        The content of its `assets.extra/model_info.json`; what it has, by name; and the
-        functions of TensorFlow that compute that, by name.
+        The content of its `assets.extra/model_info.json`; its signatures, by name; and
+        the TensorFlow functions that compute them, by name.
 
     Raises:
         DamagedFolderError: a file is missing or not what it should be.
-        ValueError: it is not a translation model, or this processor is not fit for it.
+        ValueError: it is not a translation model, or does not fit this processor.
     """
     if verify:
         check(path)
@@ -125,7 +125,7 @@ def load(
 
 
 def decoded(array: Array) -> Array:
-    """An output; texts as strings."""
+    """An output, with texts as strings."""
     if array.dtype != object:
         return array
     return np.asarray(np.frompyfunc(bytes.decode, 1, 1)(array), object)

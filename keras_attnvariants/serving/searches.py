@@ -1,4 +1,4 @@
-"""Searches of an exported model, in buckets of widths."""
+"""Searches of an exported model, in buckets by width of the sources."""
 
 from dataclasses import dataclass
 
@@ -18,8 +18,8 @@ from keras_attnvariants.utils.typing import Tensor
 class BucketedSearch:
     """Searches in the narrowest bucket that holds all sources of a request.
 
-    A bucket is a width to which sources are padded. The graph is the same for all of
-    them, but TensorFlow prepares its products for every new shape.
+    A bucket is a width to which sources are padded. All buckets share one graph, but
+    TensorFlow prepares its products for every new shape.
 
     Args:
         model: a step model.
@@ -47,7 +47,7 @@ class BucketedSearch:
         """The translations of ids, cut to the longest of them.
 
         Args:
-            ids: int32 `[B, S]`; what is beyond the lengths may be anything.
+            ids: int32 `[B, S]`; values beyond the lengths are ignored.
             lengths: int32 `[B]`, at most the width of the widest bucket.
             count: translations of each sentence, from 1 to `n_best`, the default.
                 Fewer are found sooner.
@@ -96,9 +96,9 @@ def status_of_ids(
     """The status of rows of ids: whether they can be translated.
 
     Args:
-        ids: int32 `[B, S]`; what is beyond the lengths is not looked at.
+        ids: int32 `[B, S]`; values beyond the lengths are ignored.
         lengths: int32 `[B]`.
-        vocabulary_size: ids from 0 to below this are known.
+        vocabulary_size: ids from 0 to `vocabulary_size - 1` are known.
         pad_id: id of padding.
 
     Returns:
@@ -123,12 +123,12 @@ def with_status(
 ) -> tuple[Hypotheses, Tensor]:
     """Hypotheses, none for rows that fail, and the status of each row.
 
-    As in `Hypotheses`, one that is missing consists of padding, with length 0 and
+    As in `Hypotheses`, a missing hypothesis consists of padding, with length 0 and
     `IMPOSSIBLE` as its score.
 
     Args:
-        found: what a search found.
-        status: int32 `[B]`, that of each row before the search.
+        found: hypotheses of a search.
+        status: int32 `[B]`, the status of each row before the search.
         pad_id: id of padding.
     """
     is_ok = tf.equal(status, int(Status.OK))

@@ -20,19 +20,19 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 class ShortlistedSteps:
-    """A step model whose vocabulary is a list of tokens of the sentence's own.
+    """A step model whose vocabulary is a separate list of tokens for each sentence.
 
     Tokens are numbered by their place in that list, which begins with the first ids of
-    the vocabulary: special tokens keep their ids. `restored` makes ids of the places.
-    Probabilities are those among the tokens of the list.
+    the vocabulary: special tokens keep their ids. `restored` turns places into ids.
+    Probabilities are normalised over the tokens of the list.
 
     Args:
         model: a step model with `TokenEmbeddings`.
-        shortlist: what the tokens of a source propose.
+        shortlist: the target tokens that source tokens propose.
         width: number of tokens in a list, `W`.
 
     Raises:
-        ValueError: the width or the shortlist does not fit to the model.
+        ValueError: the width or the shortlist does not fit the model.
         TypeError: the model has no `TokenEmbeddings`.
     """
 
@@ -50,7 +50,7 @@ class ShortlistedSteps:
         check_integer("shortlist_width", width, minimum=first + len(shortlist.common))
         self.vocabulary_size = min(width, model.vocabulary_size)
         size, count = model.vocabulary_size, shortlist.by_source.shape[1]
-        # The larger, the sooner a token is in a list: common ones, then the best
+        # Tokens with larger values enter a list first: common ones, then the best
         # proposals of all source tokens, then the second best ones.
         always = np.zeros(size, "float32")
         always[shortlist.common] = always[:first] = count + 1
@@ -62,7 +62,7 @@ class ShortlistedSteps:
         self.ranks = np.arange(count, 0, -1, dtype="float32")
 
     def inference_copy(self) -> Any:
-        """The same with what computes in a graph that is being traced."""
+        """A copy whose model computes in the graph that is being traced."""
         return shallow_copy(self, model=for_decoding(self.model))
 
     def tokens(self, source_ids: Tensor) -> Tensor:
@@ -80,7 +80,7 @@ class ShortlistedSteps:
         return tf.sort(found, axis=-1)
 
     def encode(self, source_ids: Tensor) -> NestedTensors:
-        """The context of the model, the lists, and what logits are computed from."""
+        """The context of the model, the lists, and the embeddings of their tokens."""
         tokens = self.tokens(source_ids)
         outputs = self.model.embeddings.columns(tokens)
         context = self.model.encode(source_ids)
@@ -89,7 +89,7 @@ class ShortlistedSteps:
     def initial_state(
         self, context: NestedTensors, beams: int, max_length: int
     ) -> NestedTensors:
-        """As of the model."""
+        """As in the model."""
         return self.model.initial_state(context["model"], beams, max_length)
 
     def step(
@@ -100,16 +100,16 @@ class ShortlistedSteps:
         context: NestedTensors,
         **options: Any,
     ) -> tuple[Any, ...]:
-        """As of the model, with places in the lists for tokens."""
+        """As in the model, with places in the lists as tokens."""
         ids = take(context["tokens"], tokens, axis=1, batch_axes=1)
-        # The owner of the method may hold other weights than what encodes.
+        # The owner of the method may have other weights than the encoder.
         model = self.model.step.__self__
         embeddings = LimitedLogits(model.embeddings, context["outputs"])
         limited = shallow_copy(model, embeddings=embeddings)
         return limited.step(ids, position, state, context["model"], **options)
 
     def restored(self, found: Hypotheses, source_ids: Tensor) -> Hypotheses:
-        """Hypotheses with ids `[B, N, T]` in the place of places."""
+        """Hypotheses with ids `[B, N, T]` instead of places."""
         tokens = self.tokens(source_ids)
         ids = take(tokens, found.ids, axis=1, batch_axes=1)
         return found._replace(ids=ids)

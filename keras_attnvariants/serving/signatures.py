@@ -36,13 +36,13 @@ from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
 
-# How sources become ids, by what they are.
+# The readers that turn sources into ids, by the kind of source.
 READERS: dict[str, Callable[..., Any]] = {
     "text": GraphTokenizer,
     "audio": GraphRecordings,
 }
 Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
-# A function and what it takes; there is none where it takes nothing.
+# A function and its inputs; without inputs there is no signature.
 Offer: TypeAlias = tuple[Callable[..., dict[str, Tensor]], Sequence[Input]]
 
 
@@ -74,12 +74,12 @@ class Signatures:
                 return steps
             return ShortlistedSteps(steps, shortlist, options.shortlist_width)
 
-        # What translates is as fast as it can be; floats that are made of integers at
-        # loading are not constants. The other does everything else, in a smaller graph.
+        # `fast` translates; dequantized weights cannot be its constants, as they are
+        # computed at loading. `exported` does everything else, in a smaller graph.
         is_constant = not self.weights.dequantized
         fast = limited(ExportedModel(model, self.weights, constant=is_constant))
         self.exported: Any = ExportedModel(model, self.weights, constant=False)
-        # The best one and several come from the same graph.
+        # One graph finds both the best hypothesis and several.
         n_best = 1 if tokenizer is None else options.n_best
         self.several = BucketedSearch(fast, options, n_best)
         self.best = functools.partial(self.several, count=1)
@@ -211,7 +211,7 @@ class Signatures:
         source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(self.search_options, values)
         lowest, highest = options["min_length"], options["max_length"]
-        # The search lets a minimum yield to a maximum: that of the export may.
+        # In the search a minimum yields to a maximum; only a default minimum may.
         is_omitted = tf.equal(values["min_length"], -1)
         is_valid &= is_omitted | tf.equal(highest, 0) | (lowest < highest)
         prefix_ids, _, prefix_is_cut = self.encode(prefix)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 # One value for all texts, or a list with one for each.
 OneOrEach: TypeAlias = T | Sequence[T]
 
-# What servers run unless a request names a signature, and what reads files.
+# The signature of requests that name none, and the one that reads files.
 DEFAULT = "serving_default"
 OF_FILES = "translate_wav"
 
@@ -41,7 +41,7 @@ class Status(IntEnum):
     """Codes of the output `status`; `STATUS_DOCS` explains them.
 
     Servers merge the requests of many clients. So a sentence that cannot be translated
-    does not fail the others: it has an empty translation and a status of its own.
+    does not fail the others: it has an empty translation and its own status.
     """
 
     OK = 0
@@ -68,13 +68,13 @@ STATUS_DOCS = {
 
 
 class SavedTranslation(NamedTuple):
-    """One translation of a text; what its signature does not return is left empty.
+    """One translation of a text; fields that its signature does not return are empty.
 
     Attributes:
         text: the translation.
         score: log probability after length normalization.
         log_prob: log probability of the tokens and EOS.
-        pieces: the tokens, EOS among them.
+        pieces: the tokens, including EOS.
         token_log_probs: their log probabilities; their sum is `log_prob`.
         source_pieces: the tokens of the source.
         alignment: attention of each token to each of the source, float32
@@ -97,7 +97,7 @@ class SavedTranslation(NamedTuple):
 class Constraints(TypedDict, total=False):
     """Options of `translate_with`, each one for all texts or a list with one for each.
 
-    What is left out, or `None`, is left to the export.
+    Options that are left out or `None` have the defaults of the export.
 
     Attributes:
         prefix: how translations begin.
@@ -105,7 +105,7 @@ class Constraints(TypedDict, total=False):
         min_length: least number of tokens before EOS.
         max_length: largest number of tokens with EOS.
         length_penalty: exponent of the length normalization.
-        no_repeat_ngram: no so many tokens in a row twice; 0 for any.
+        no_repeat_ngram: length of the n-grams that may not occur twice; 0 for none.
     """
 
     prefix: OneOrEach[str]
@@ -121,7 +121,7 @@ class TargetScore(NamedTuple):
 
     Attributes:
         log_prob: log-probability of its tokens and EOS.
-        pieces: its tokens, EOS among them.
+        pieces: its tokens, including EOS.
         token_log_probs: their log probabilities.
         truncated: whether a limit of the export cut source or target.
     """
@@ -153,7 +153,7 @@ def translation(row: Mapping[str, Any]) -> SavedTranslation:
 
 def warn_of_cuts() -> None:
     """Warns that sources are cut."""
-    # From here: once, whoever cuts them.
+    # In one place, so that Python shows the warning once.
     warnings.warn(
         "There are sources longer than the model reads. They are cut, see `truncated`.",
         stacklevel=1,
@@ -164,11 +164,11 @@ class BaseTranslator(ABC):
     """Translates lists of texts by the signatures of an exported model.
 
     Each method calls the signature of its name (`translate` calls `serving_default`),
-    with as many texts at once as the model accepts, those of about equal length
-    together. An empty text has an empty translation. What is longer than the model
-    reads is cut; `translate` warns of it. It needs no TensorFlow.
+    with as many texts at once as the model accepts, grouped by length. An empty text
+    has an empty translation. Texts longer than the model reads are cut; `translate`
+    warns of it. The class does not need TensorFlow.
 
-    For a model of recordings, texts are the paths of these.
+    For a model of recordings, texts are paths of recordings.
 
     Raises:
         ValueError: by a method: the model was exported without that signature.
@@ -180,7 +180,7 @@ class BaseTranslator(ABC):
 
     @abstractmethod
     def _signature(self, name: str) -> Signature:
-        """A signature by its name; a `ValueError` if the model has none of it."""
+        """A signature by its name; raises `ValueError` if the model lacks it."""
 
     @property
     def reads_text(self) -> bool:
@@ -261,9 +261,9 @@ class BaseTranslator(ABC):
             temperature: below 1, probable words become more so; 0 is greedy search.
             top_k: how many words may be drawn; 0 for all.
             top_p: draw from the fewest words that have this probability together.
-            seed: seed of the random numbers. If there is one, each text gets one of
-                its own from it, by its place; with a seed of its own it has the same
-                translation whatever the other texts are.
+            seed: seed of the random numbers. From a single seed each text gets its own,
+                by its place. With a list of seeds, the translation of a text does not
+                depend on the other texts.
 
         Raises:
             ValueError: an option is out of range.
@@ -288,11 +288,11 @@ class BaseTranslator(ABC):
         Args:
             inputs: lists or arrays by name, all with one row per sentence.
             signature: its name.
-            outputs: names of those that are wanted; by default all.
+            outputs: names of the outputs to return; by default all.
 
         Returns:
-            Arrays by name, in the order of the sentences; texts as objects. What
-            differs in width between requests is padded with zeros or `""`.
+            Arrays by name, in the order of the sentences; texts as objects. Arrays
+            that differ in width between requests are padded with zeros or `""`.
 
         Raises:
             ValueError: there is no such signature, or an input is missing, unknown, of
@@ -302,7 +302,7 @@ class BaseTranslator(ABC):
     def _source(
         self, texts: Sequence[str], signature: str, name: str = "texts"
     ) -> dict[str, Any]:
-        """The inputs of a signature that stand for texts, or paths of recordings.
+        """The inputs of a signature for texts, or for paths of recordings.
 
         Args:
             texts: the sources.
@@ -338,8 +338,7 @@ class BaseTranslator(ABC):
         """Translations by a signature that takes options for each sentence.
 
         Raises:
-            ValueError: those of a sentence are unknown, out of range, or exclude each
-                other.
+            ValueError: an option is unknown, out of range, or excludes another.
         """
         inputs = self._source(texts, signature)
         specs = self._signature(signature).inputs

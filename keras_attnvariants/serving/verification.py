@@ -44,17 +44,17 @@ class ProcessorError(ValueError):
 def verify(
     path: str | os.PathLike[str], allowed: Collection[str] = frozenset()
 ) -> None:
-    """Checks a SavedModel of this package before it is loaded; nothing of it is run.
+    """Checks a SavedModel of this package before it is loaded; runs nothing of it.
 
     Its files must be those that `manifest.json` lists, with the same sha256; files that
-    were added to `assets.extra/` are passed over. Its operators must be among those of
+    were added to `assets.extra/` are ignored. Its operators must be among those of
     `keras_attnvariants.serving.graphs`: none reads or writes a file, except where
     weights are restored or saved, and none runs Python. Its tokenizer must be a
     SentencePiece model. If it multiplies 8-bit integers, this processor must do that
     exactly.
 
     This finds damage, and programs that pass as models. It does not prove who exported
-    the model: who changes a file can change the manifest as well.
+    the model: anyone who changes a file can change the manifest as well.
 
     Args:
         path: folder of one version.
@@ -63,7 +63,7 @@ def verify(
 
     Raises:
         DamagedFolderError: a file is missing, changed or not in the manifest.
-        ValueError: an operator is not allowed, or the tokenizer is none.
+        ValueError: an operator is not allowed, or the tokenizer is invalid.
         ProcessorError: its translations would be wrong on this processor.
     """
     path = Path(path).resolve()
@@ -92,7 +92,7 @@ def verify(
         # The SentencePiece in TensorFlow Text is older and crashes on crafted ones.
         Tokenizer(model)
     if any(node.op in ONEDNN_OPERATORS for node in nodes):
-        from keras_attnvariants import backend  # with Keras, which others need not
+        from keras_attnvariants import backend  # imports Keras; others need not
 
         if not backend.is_onednn_exact():
             raise ProcessorError(f"{WRONG_PROCESSOR} Received: {path}")
@@ -109,7 +109,7 @@ def files_of(path: Path) -> set[str]:
 
 
 def forbidden_operators(saved: Any, allowed: Collection[str] = frozenset()) -> set[str]:
-    """The operators of a SavedModel that should not be where they are.
+    """The operators of a SavedModel that are not allowed where they are.
 
     Args:
         saved: the content of its `saved_model.pb`.
@@ -128,8 +128,8 @@ def parts(saved: Any) -> Iterator[tuple[set[str], frozenset[str]]]:
     """The operators of a `MetaGraphDef`, in three parts without a common node.
 
     Yields:
-        The operators of a part, and those that are allowed there besides: in what only
-        saves weights, in what only loads or frees them, and in all the rest.
+        The operators of a part, and the further ones that are allowed there. The parts:
+        nodes that only save weights, nodes that only load or free them, and the rest.
     """
     graph, saver, objects = Graph(saved), saved.saver_def, saved.object_graph_def
     outputs = {

@@ -1,9 +1,9 @@
 """Files in the folder of a version beside the graph: for users and for servers.
 
 `assets.extra/model_info.json` describes the version. TensorFlow Serving reads the
-others: `batching_params.pbtxt` says how it merges requests; warm-up requests are those
-that it answers for itself before it takes a version, since the first request to a
-bucket of a signature is slow, and it should not be a user's.
+others: `batching_params.pbtxt` says how it merges requests. It runs the warm-up
+requests before it serves a version, because the first request to each bucket of a
+signature is slow.
 """
 
 import json
@@ -69,7 +69,7 @@ pad_variable_length_inputs: {pads}
 WARM_UP = Path("assets.extra") / "tf_serving_warmup_requests"
 
 _SENTENCES = ("text", "source", "target")
-_LARGEST_RECORDS = 1000  # of TensorFlow Serving
+_LARGEST_RECORDS = 1000  # limit of TensorFlow Serving
 
 
 def write_info(
@@ -98,7 +98,7 @@ def write_info(
 
 
 def signature_info(signature: Signature) -> dict[str, Any]:
-    """Type, shape and meaning of what a signature takes and returns.
+    """Type, shape and meaning of the inputs and outputs of a signature.
 
     `null` in a shape stands for a size that varies.
     """
@@ -126,7 +126,7 @@ def write_batching(
         max_batch: sentences in a request, at most.
         signatures: those of the version.
     """
-    # Only where it is needed: it does not check that ranks agree.
+    # Only if needed: padding does not check that ranks agree.
     pads = any(i.rank > 1 for each in signatures.values() for i in each.inputs)
     sizes = "".join(f"allowed_batch_sizes: {n}\n" for n in batch_sizes(max_batch))
     text = _BATCHING.format(max_batch=max_batch, pads=str(pads).lower(), sizes=sizes)
@@ -134,9 +134,9 @@ def write_batching(
 
 
 def batch_sizes(max_batch: int) -> list[int]:
-    """Sizes that batches are filled up to: by at most a half, up to `max_batch`.
+    """Sizes that batches are padded to: by at most a half, up to `max_batch`.
 
-    Few sizes mean few shapes that the server prepares kernels for.
+    With few sizes, the server prepares kernels for few shapes.
     """
     sizes, power = {max_batch}, 1
     while power < max_batch:
@@ -153,11 +153,11 @@ def write_warm_up(
     token: int,
     stride: int = 1,
 ) -> None:
-    """Writes the requests into the folder of a version: one a signature and bucket.
+    """Writes one request per signature and bucket into the folder of a version.
 
     Args:
         folder: folder of the version.
-        options: with the widths of the buckets.
+        options: options with the widths of the buckets.
         signatures: those of the version.
         tokenizer: tokenizer of the model, if it reads text.
         token: an id of the vocabulary, for signatures that read ids.
@@ -198,7 +198,7 @@ def examples(
 
 
 def text_of(tokenizer: Tokenizer, tokens: int) -> str:
-    """The longest text of equal words that has at most so many tokens."""
+    """The longest text of one repeated word that has at most `tokens` tokens."""
     texts = [" ".join(["a"] * count) for count in range(1, tokens + 1)]
     lengths = map(len, tokenizer.encode(texts))
     fitting = [t for t, n in zip(texts, lengths, strict=True) if n <= tokens]

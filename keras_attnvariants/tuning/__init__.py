@@ -1,6 +1,6 @@
-"""Search over presets with keras-tuner: a trial is a run that a kill does not lose.
+"""Search over presets with keras-tuner: a trial is a run that survives a kill.
 
-Needs the extra `tune`; keras-tuner is imported when a search starts, not before.
+Needs the extra `tune`; keras-tuner is only imported when a search starts.
 """
 
 from keras_attnvariants.tuning.dimensions import Range as Range

@@ -23,12 +23,12 @@ PLACES = {
     "decoder": "decoder_attention",
     "cross": "cross_attention",
 }
-# In the place of a name: the sub-layer is left out.
+# Instead of a name: the sub-layer is left out.
 NONE = "none"
-# In the place of a list: every registered variant that can serve there.
+# Instead of a list: every registered variant that fits the place.
 ALL = "all"
 
-# Arguments that follow from the sizes of the model, and from the corpus.
+# Arguments that the sizes of the model and the corpus determine.
 FROM_MODEL = {"num_heads": "num_heads", "hidden_dim": "intermediate_dim"}
 NOT_SEARCHED = (*FROM_MODEL, "key_dim", "value_dim", "length_ratio")
 INITIALIZERS = ("kernel_initializer", "output_initializer")
@@ -40,11 +40,11 @@ class Range:
 
     Attributes:
         minimum, maximum: the bounds; the values are integers if both are.
-        step: distance of two values; `None` for any value.
+        step: distance between two values; `None` for any value.
         log: whether to draw evenly from the logarithms.
 
     Raises:
-        ValueError: there are both `log` and `step`.
+        ValueError: both `log` and `step` are given.
     """
 
     minimum: float
@@ -66,7 +66,7 @@ class Range:
 
 
 def to_values(name: str, given: Any) -> Range | tuple[Any, ...]:
-    """A dimension from how it is written: a list, a table with bounds, or one value.
+    """A dimension from its declaration: a list, a table with bounds, or one value.
 
     Raises:
         ValueError: the list is empty or has a value twice, or a key is unknown.
@@ -104,7 +104,7 @@ def choices(values: Sequence[Any]) -> list[Any]:
 
 
 def draw(hyperparameters: Any, name: str, values: Range | Sequence[Any]) -> Any:
-    """Add a dimension to `keras_tuner.HyperParameters`, and return its value there.
+    """Add a dimension to `keras_tuner.HyperParameters`, and return its value.
 
     Returns:
         One of the values; `None` where the conditions of the dimension are not met.
@@ -132,7 +132,7 @@ def ends(values: Range | Sequence[Any]) -> Sequence[Any]:
 
 
 def count_points(dimensions: Sequence[Any]) -> float:
-    """Number of points that keras-tuner's dimensions and their conditions span."""
+    """Number of points in the space of keras-tuner's dimensions and conditions."""
 
     def count(dimension: Any) -> float:
         if hasattr(dimension, "min_value"):
@@ -154,7 +154,7 @@ def count_points(dimensions: Sequence[Any]) -> float:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A variant that may stand in a place.
+    """A variant that may be used in a place.
 
     Attributes:
         variant: name of its class, or `"none"` for no sub-layer.
@@ -167,7 +167,7 @@ class Candidate:
     examples: tuple[Mapping[str, Any], ...] = ()
 
     def draw(self, hyperparameters: Any, name: str) -> Any:
-        """Add the options below the choice `name`, and return their values there."""
+        """Add the options below the choice `name`, and return their values."""
         start = f"{name}/{self.variant}"
         if len(self.examples) > 1:
             return draw(hyperparameters, f"{start}/options", self.examples)
@@ -178,7 +178,7 @@ class Candidate:
         }
 
     def corners(self) -> list[dict[str, Any]]:
-        """Arguments in which every value of an option, and every example, occurs."""
+        """Sets of arguments in which every option value and every example occurs."""
         values = {name: ends(options) for name, options in self.options.items()}
         rows = max(map(len, values.values()), default=0)
         tables = [{k: v[i % len(v)] for k, v in values.items()} for i in range(rows)]
@@ -186,7 +186,7 @@ class Candidate:
 
 
 def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
-    """The candidates of a place from how they are written.
+    """The candidates of a place from their declaration.
 
     Args:
         role: `"encoder"`, `"decoder"` or `"cross"`.
@@ -211,7 +211,7 @@ def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
 
 
 def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
-    """One candidate from how it is written; a name alone stands for its examples."""
+    """One candidate from its declaration; a name alone stands for its examples."""
     table = {"variant": given} if isinstance(given, str) else dict(given)
     name = table.pop("variant", None)
     if name == NONE:
@@ -230,7 +230,7 @@ def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
 
 
 def examples(name: str, role: str) -> tuple[Mapping[str, Any], ...]:
-    """The registered examples for a role without what sizes and corpus decide."""
+    """The registered examples for a role, without arguments set by sizes or corpus."""
     found = get(name)
     searched = [
         {
@@ -254,13 +254,13 @@ def constructor_arguments(name: str) -> tuple[str, ...]:
 def configuration(
     name: str, arguments: Mapping[str, Any], sizes: Mapping[str, Any], preset: Preset
 ) -> dict[str, Any] | None:
-    """A variant in the form that Keras serializes layers to.
+    """A variant in the form of a layer serialized by Keras.
 
     Args:
         name: name of the variant, or `"none"`.
         arguments: constructor arguments that were chosen.
         sizes: options of the model in this trial.
-        preset: the preset; its initializers and its other options are taken.
+        preset: the preset, whose initializers and other options are used.
     """
     if name == NONE:
         return None
@@ -276,7 +276,7 @@ def configuration(
 
 
 def initializers(preset: Preset) -> dict[str, Any]:
-    """The initializers of learned attention in a preset, where they are not Keras'."""
+    """The initializers of learned attention in a preset that differ from Keras'."""
     for layer in attention_layers(preset.config):
         config = layer["config"]
         if found := {key: config[key] for key in INITIALIZERS if key in config}:

@@ -1,4 +1,4 @@
-"""Hybrids of a preset: other attention in the place of learned attention.
+"""Hybrids of a preset, in which other attention replaces learned attention.
 
 A hybrid is named after the cheapest kind of attention that its layers may have.
 """
@@ -25,7 +25,7 @@ HARD_CODED, NGRAM, LOCAL, LEARNED = KINDS = (
 )
 # The variant that is replaced.
 REPLACED = "DotProductAttention"
-# Share of the rows in which a head must keep to its offset to be hard-coded.
+# Smallest share of rows in which a hard-coded head must keep to its offset.
 MOST = 0.5
 ROUNDING = 1e-6
 
@@ -41,13 +41,13 @@ def replacements(
     offsets: Sequence[int],
     reach: int,
 ) -> dict[str, Any]:
-    """By kind, the attention that may stand in a layer, cheapest first.
+    """The possible attention of a layer by kind, cheapest first.
 
     Args:
         preset: the baseline.
         place: place of the layer.
         entry: its attention, in serialized form; the last kind.
-        lowest: the cheapest kind that it may get.
+        lowest: the cheapest kind that the layer may get.
         offsets: offset of each hard-coded head.
         reach: tokens of an n-gram, and of a window to one side.
     """
@@ -73,11 +73,11 @@ def replacements(
 def hybrids(
     preset: Preset, proposed: Mapping[Where, Mapping[str, Any]]
 ) -> dict[str, dict[str, Any]]:
-    """By name, the attention of each hybrid, cheapest first; last, the baseline.
+    """The attention of each hybrid by name, cheapest first, then the baseline.
 
     Args:
         preset: the baseline.
-        proposed: by place and layer, its possible attention by kind.
+        proposed: by place and layer, the possible attention by kind.
     """
     found: dict[str, dict[str, Any]] = {}
     for number, cheapest in reversed(list(enumerate(KINDS))):
@@ -115,7 +115,7 @@ def stacks(config: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The attention of each place, one entry for each layer.
 
     Args:
-        config: arguments of a model; one without layers has no such places.
+        config: arguments of a model; a model without layers has no such places.
     """
     if "num_layers" not in config:
         return {}
@@ -155,8 +155,8 @@ def shares_within(distance: int, rows: Iterable[DistanceWeight]) -> tuple[float,
 
 
 def nearness_of(weight: float, even: float) -> float:
-    """A share on a scale from that of even weights, 0, to everything, 1."""
-    # Sums of shares: what is left of 1 in short sentences may be a rounding error.
+    """A share on a scale from 0, the share of even weights, to 1, all the weight."""
+    # The rest of the shares in short sentences may be a rounding error.
     return (weight - even) / (1 - even) if 1 - even > ROUNDING else 0.0
 
 
@@ -165,8 +165,8 @@ def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> s
 
     Args:
         place: place of the layer.
-        is_near, is_near_in_wide: whether its heads look near, and in a window twice as
-            wide.
+        is_near, is_near_in_wide: whether its heads look near, and within a window
+            twice as wide.
         kept: see `kept_offsets`.
     """
     if is_near and kept >= MOST:
@@ -182,8 +182,8 @@ def kept_offsets(heads: Sequence[HeadLocality]) -> tuple[list[int], float]:
     """The most frequent offset of each head, and how far the heads keep to them.
 
     Returns:
-        Offsets from -3 to 3; and the smallest, over the heads, share of rows whose
-        largest weight is at most one token from its offset.
+        Offsets from -3 to 3; and the share of rows whose largest weight is at most
+        one token from the offset, in the head where this share is smallest.
     """
     offsets, kept = [], []
     for head in heads:

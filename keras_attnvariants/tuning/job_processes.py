@@ -1,4 +1,4 @@
-"""Jobs in processes of their own, so many at a time, and how far they are."""
+"""Runs jobs in separate processes, several at a time, and shows their progress."""
 
 import contextlib
 import multiprocessing
@@ -33,14 +33,14 @@ FAILED, DISK_IS_FULL, STOPPED = 2, 3, 128 + signal.SIGTERM
 
 @dataclass(frozen=True)
 class Job:
-    """Something that a process does.
+    """A job for a process.
 
     Attributes:
-        name: for people to read.
-        function: called with `arguments` and a function that takes how far it is and
-            what it does; can be pickled.
+        name: name for people to read.
+        function: called with `arguments` and a function to report the share that is
+            done and a text; can be pickled.
         arguments: arguments of the function.
-        log: file for what the process prints.
+        log: file for the output of the process.
     """
 
     name: str
@@ -50,10 +50,10 @@ class Job:
 
 
 class IncompleteError(ValueError):
-    """Some jobs failed; what the others did is kept.
+    """Some jobs failed; the results of the others are kept.
 
     Args:
-        failed: what was wrong, by name of the job.
+        failed: error messages by name of the job.
     """
 
     def __init__(self, failed: Mapping[str, str]) -> None:
@@ -73,26 +73,26 @@ def run_jobs(
     threads: int | None = None,
     deadline: float | None = None,
 ) -> dict[str, str]:
-    """Does jobs, each in a process of its own.
+    """Runs jobs, each in its own process.
 
-    A process that dies costs its job only; a full disk ends all.
+    If a process dies, only its job fails; a full disk ends all jobs.
 
     Args:
-        jobs: what to do, in order.
-        what: the jobs together, such as `"runs"`.
-        total: number of jobs, with those that were done before.
+        jobs: the jobs, in order.
+        what: a noun for the jobs, such as `"runs"`.
+        total: number of jobs, including those done before.
         at_once: number of processes.
         threads: threads of TensorFlow in each; `None` shares the cores.
-        deadline: when to stop, by `time.monotonic`. What runs then is told to save its
+        deadline: when to stop, by `time.monotonic`. Running jobs are told to save their
             state.
 
     Returns:
-        What was wrong with those that failed, by name.
+        Error messages of failed jobs, by name.
 
     Raises:
         SystemExit: after SIGTERM or SIGINT, all states saved.
     """
-    # Late: processes import this module before their output goes to the log.
+    # Imported here: processes import this module before their output goes to the log.
     from keras_attnvariants.training.callbacks import StopRequest
 
     waiting = deque(jobs)
@@ -113,17 +113,17 @@ def run_jobs(
 
 
 class Pool:
-    """The processes that are at work; shows on standard error how far they are.
+    """The running processes; shows their progress on standard error.
 
     Args:
-        what: the jobs together, such as `"runs"`.
+        what: a noun for the jobs, such as `"runs"`.
         total: number of jobs.
         done: how many of them had ended before.
 
     Attributes:
         running: job and process by the connection to it.
-        failed: what was wrong with jobs so far, by name.
-        is_over: whether the disk is full, so that no further job is to be started.
+        failed: error messages of failed jobs so far, by name.
+        is_over: whether the disk is full, so that no further job should start.
     """
 
     def __init__(self, what: str, total: int, done: int) -> None:
@@ -133,7 +133,7 @@ class Pool:
         self._what = what
         self._total = max(total, 1)
         self._done = done
-        # How far jobs are, from 0 to 1, and what those at work do.
+        # The share of each job that is done, and the texts of running jobs.
         self._shares: dict[str, float] = {}
         self._texts: dict[str, str] = {}
         self._bar = Bar(PERCENT, "starting", bar_width=20, writes=True)
@@ -143,7 +143,7 @@ class Pool:
         """Start the process of a job."""
         context = multiprocessing.get_context("spawn")
         ours, theirs = context.Pipe(duplex=False)
-        # Unpickled there, what it needs is imported after the output goes to the log.
+        # Pickled, so that its imports happen after the output goes to the log.
         arguments = pickle.dumps(job), job.log, theirs
         process = context.Process(target=work_on, args=arguments, name=job.name)
         process.start()
@@ -171,7 +171,7 @@ class Pool:
             self._show(found)
 
     def stop(self) -> None:
-        """Tell all processes to save their states, and wait for them."""
+        """Tell all processes to save their state, and wait for them."""
         for _, process in self.running.values():
             process.terminate()
         for job, process in self.running.values():
@@ -199,7 +199,7 @@ class Pool:
 
 
 def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
-    """Does a job in this process, which ends with the one that started it."""
+    """Runs a job in this process, which ends with its parent process."""
     os.setpgrp()  # Ctrl-C is for the process that started this one.
     threading.Thread(target=end_with_parent, daemon=True).start()
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -223,7 +223,7 @@ def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
 
 
 def do_when_free(job: Job, report: Callable[[float, str], None]) -> None:
-    """Does a job, if need be after a process of a killed comparison has ended."""
+    """Runs a job, if necessary after a process of a killed comparison has ended."""
     last = time.monotonic() + PATIENCE
     while True:
         try:
@@ -235,7 +235,7 @@ def do_when_free(job: Job, report: Callable[[float, str], None]) -> None:
 
 
 def end_with_parent() -> None:
-    """Ends this process, its state saved, when the one that started it has ended."""
+    """Saves the state of this process and ends it once its parent has ended."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         parent.join()

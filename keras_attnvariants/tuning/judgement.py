@@ -12,7 +12,7 @@ from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.utils.checks import check_positive
 
-# By how much of the baseline's score a hybrid may be worse.
+# Share of the baseline's score by which a hybrid may be worse.
 TOLERANCE = 0.01
 CONFIDENCE = 0.95
 
@@ -24,10 +24,10 @@ class HybridScore(NamedTuple):
         hybrid: its name; `"learned"` is the baseline.
         score: value of the objective, mean over the seeds.
         parameters: number of parameters of the model.
-        saved: parameters that it has fewer than the baseline.
-        worse: by how much of the baseline's score it is worse, mean over the seeds;
+        saved: how many parameters fewer it has than the baseline.
+        worse: share of the baseline's score by which it is worse, mean over the seeds;
             negative if it is better.
-        low, high: 95 % interval of that over the seeds; `None` for one seed.
+        low, high: 95 % interval of `worse` over the seeds; `None` for one seed.
         verdict: `"confirmed"`, `"refuted"` or `"open"`; `"baseline"` for itself.
     """
 
@@ -52,14 +52,14 @@ class HybridScore(NamedTuple):
 
 @dataclass(frozen=True)
 class Judgement(Table):
-    """The hybrids of a proposal after they were trained.
+    """The trained hybrids of a proposal.
 
     Attributes:
-        title, rows: as in `kav.analysis.Table`; a row is a hybrid or the baseline,
-            those with fewest parameters first.
+        title, rows: as in `kav.analysis.Table`; a row is a hybrid or the baseline.
+            Hybrids with fewer parameters come first.
         metric: name of the score.
         budget: the budget of each, in words.
-        tolerance: by how much of the baseline's score a hybrid may be worse.
+        tolerance: share of the baseline's score by which a hybrid may be worse.
     """
 
     metric: str = field(kw_only=True)
@@ -86,15 +86,15 @@ class Judgement(Table):
 
 
 def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
-    """Compare hybrids with the baseline that they follow from.
+    """Compare hybrids with their baseline.
 
     A hybrid is confirmed if it is worse by at most the tolerance. With several seeds,
-    it is the end of the interval that counts: the same seeds are compared, with
-    Student's distribution.
+    the end of the interval counts, from Student's distribution of the differences
+    between runs with the same seed.
 
     Args:
         result: result of a search in the space of a `Proposal`.
-        tolerance: by how much of the baseline's score a hybrid may be worse.
+        tolerance: share of the baseline's score by which a hybrid may be worse.
 
     Raises:
         ValueError: the baseline or all hybrids are missing, because their trials

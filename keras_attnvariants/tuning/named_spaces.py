@@ -1,4 +1,4 @@
-"""The search spaces that papers explored, by name."""
+"""Search spaces from papers, by name."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,4 +1,4 @@
-"""keras-tuner's oracles: processes share searches, and survive kills."""
+"""keras-tuner's oracles for searches that processes share and that survive kills."""
 
 import contextlib
 import json
@@ -37,22 +37,22 @@ if TYPE_CHECKING:
 STATE = "oracle.json"
 # Trials of a search in a larger space.
 DEFAULT_TRIALS = 20
-# Times that an oracle is asked for a point until its space counts as exhausted. Each
-# time, keras-tuner draws up to 20 points.
+# Requests for a point before the space counts as exhausted. Each time, keras-tuner
+# draws up to 20 points.
 DRAWS = 100
-# A trial that failed for another reason than its point is run again once.
+# A trial that failed for a reason other than its point is run again once.
 RETRIES = 1
 MAX_FAILURES = 3
-# Seconds between two questions for a trial, while others may leave theirs.
+# Seconds between two requests for a trial, while others may leave theirs.
 PAUSE = 1.0
 
 
 class SharedOracle(Oracle):
-    """Mixin for oracles of which processes share one, as a file that is always whole.
+    """Mixin for an oracle that processes share through a file that is always whole.
 
-    Each process reads the file, decides with it, and writes it before another one
-    reads it. It locks the folder of its trial, and the operating system frees that
-    when the process ends: then another one continues the trial.
+    Each process reads the file, decides with it, and writes it before another process
+    reads it. It locks the folder of its trial. The operating system releases the lock
+    when the process ends: then another process continues the trial.
 
     Args:
         folder: folder of the search.
@@ -68,11 +68,11 @@ class SharedOracle(Oracle):
         self.verbose = 0
         self.folder = folder
         place_oracle(self, folder)
-        # Has the lock of the trial that this process is at work on.
+        # Holds the lock of this process's trial.
         self._trial_lock = contextlib.ExitStack()
 
     def populate_space(self, trial_id: str) -> dict[str, Any]:
-        """A new point, also where few of a small space are left."""
+        """A new point, even if few points of a small space are left."""
         for _ in range(DRAWS):
             found = super().populate_space(trial_id)
             if found["status"] != TrialStatus.STOPPED:
@@ -82,7 +82,7 @@ class SharedOracle(Oracle):
     def create_trial(self, tuner_id: str) -> Any:
         """A trial whose process has ended, or a new one.
 
-        While others may still leave their trials, a process without one is told to
+        While others may still leave their trials, a process without a trial is told to
         wait.
         """
         with self._shared_state():
@@ -99,7 +99,7 @@ class SharedOracle(Oracle):
             return trial
 
     def end_trial(self, trial: Any, score: float | None = None) -> None:
-        """Record the end of a trial, once even if two processes had it.
+        """Record the end of a trial, only once even if two processes ran it.
 
         Args:
             trial: the trial, with its status.
@@ -127,7 +127,7 @@ class SharedOracle(Oracle):
         return self.folder / f"trial_{trial.trial_id}"
 
     def leave_trial(self) -> None:
-        """Let another process continue the trial of this one, if it has one."""
+        """Release the trial of this process, if any, for another to continue."""
         self._trial_lock.close()
 
     def get_state(self) -> dict[str, Any]:
@@ -136,19 +136,19 @@ class SharedOracle(Oracle):
         return {**super().get_state(), "trials": trials}
 
     def set_state(self, state: dict[str, Any]) -> None:
-        """Take over a state with all trials."""
+        """Restore a state with all trials."""
         trials = [Trial.from_state(trial) for trial in state["trials"]]
         self.trials = {trial.trial_id: trial for trial in trials}
         super().set_state(state)
 
     def save(self) -> None:
-        """Write nothing: each decision is written when it is complete."""
+        """Do nothing: each decision is written when it is complete."""
 
     @contextlib.contextmanager
     def _shared_state(self) -> Iterator[None]:
-        """Context in which the state is that of the folder, and no other's to change.
+        """Context with the state of the folder, which nobody else can change meanwhile.
 
-        At the end it is written, unless there was an error.
+        At the end the state is written, unless there was an error.
 
         Raises:
             DamagedFolderError: it cannot be read.
@@ -161,7 +161,7 @@ class SharedOracle(Oracle):
             replace_file(path, json.dumps(self.get_state()).encode())
 
     def _lock(self, trial: Any) -> bool:
-        """Whether this process has locked the folder of a trial just now."""
+        """Lock the folder of a trial, and return whether that succeeded."""
         try:
             self._trial_lock.enter_context(lock_folder(self.trial_folder(trial)))
         except FolderInUseError:
@@ -183,7 +183,7 @@ class BayesianOracle(SharedOracle, BayesianOptimizationOracle):
 
 
 def make_oracle(search: "Search") -> Any:
-    """A new oracle for a search, which knows the whole space."""
+    """A new oracle for a search, with the whole space."""
     space = search.space.hyperparameters(search.preset)
     score, higher_is_better = OBJECTIVES[search.objective]
     options = {
@@ -199,7 +199,7 @@ def make_oracle(search: "Search") -> Any:
     trials = options["max_trials"] = search.max_trials or few
     if search.method == "random":
         return RandomOracle(**options)
-    # Half of the trials, and no more than keras-tuner would take.
+    # Half of the trials, but no more than keras-tuner's default.
     half = math.ceil(trials / 2)
     options["num_initial_points"] = max(3, min(3 * len(space.space), half))
     return BayesianOracle(**options)
@@ -212,12 +212,12 @@ def train_trials(
 
     Args:
         search: the search, which has been opened.
-        report: is told how much of the search is done, from 0 to 1, and the trial.
+        report: called with the share of the search that is done, and the trial.
 
     Raises:
         ValueError: too many trials in a row have failed.
         OSError: the disk is full, or a folder cannot be written.
-        SystemExit: after SIGTERM or SIGINT; the trial is continued the next time.
+        SystemExit: after SIGTERM or SIGINT; the next call continues the trial.
     """
     oracle, process = make_oracle(search), f"{socket.gethostname()}-{os.getpid()}"
     try:
@@ -233,7 +233,7 @@ def train_trials(
 
 
 def score_of(search: "Search", oracle: Any, trial: Any) -> float | None:
-    """Trains a trial, or continues it, and gives it the status in which it ended.
+    """Trains or continues a trial, and sets its final status.
 
     Returns:
         Its score; `None` if it failed, in which case `error.txt` says why.

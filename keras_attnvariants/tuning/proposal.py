@@ -1,8 +1,8 @@
-"""Hybrids after where the heads of a trained baseline look.
+"""Proposes hybrids from where the heads of a trained baseline look.
 
 Layers whose heads look near get something cheaper than learned attention: hard-coded
-attention where every head keeps to one offset, n-grams where the weight lies within a
-window, attention to a window where it must be twice as wide. The others stay learned.
+attention if every head keeps to one offset, n-grams if the weight lies within a
+window, local attention if the window must be twice as wide. The others stay learned.
 """
 
 import dataclasses
@@ -45,9 +45,9 @@ NEARNESS = 0.25
 SENTENCES = 1000
 # The dimension of the space.
 DIMENSION = "hybrid"
-# What differs if another corpus is given.
+# Entries that differ if another corpus is given.
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
-# Arguments of its model that a run decides.
+# Arguments of the model that the run decides.
 OF_RUN = ("name", "dtype", "quantization")
 
 
@@ -57,11 +57,11 @@ class ProposedLayer(NamedTuple):
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
         near: share of its weight within the distance that counts as near.
-        even: the same if all weights of a row were equal.
+        even: the share if all weights of a row were equal.
         offsets: the most frequent offset of each head, in tokens.
-        proposed: the cheapest that its heads allow.
-        variant: its attention.
-        saved: parameters that it needs fewer than learned attention.
+        proposed: the cheapest kind that its heads allow.
+        variant: the class of the proposed attention.
+        saved: how many parameters fewer it needs than learned attention.
     """
 
     place: str
@@ -76,13 +76,13 @@ class ProposedLayer(NamedTuple):
 
 @dataclass(frozen=True)
 class Proposal(Table):
-    """Hybrids of a baseline, and the measurement that they follow from.
+    """Hybrids of a baseline, and the measurements behind them.
 
     Attributes:
         title, rows, sentences, skipped, drawings: as in `kav.analysis.Table`; a row is
             a layer with learned attention.
         preset: the baseline.
-        hybrids: by name, the attention of each; the last is the baseline.
+        hybrids: the attention of each by name; the last is the baseline.
     """
 
     preset: Preset = dataclasses.field(kw_only=True)
@@ -102,20 +102,20 @@ def propose_hybrids(
     nearness: float = NEARNESS,
     sentences: int = SENTENCES,
 ) -> Proposal:
-    """Hybrids after where the heads of a run look on the validation split.
+    """Proposes hybrids from where the heads of a run look on the validation split.
 
     Args:
         run: folder of a run of a preset with learned attention.
         corpus: the corpus of the run.
         distance: distance up to which a token is near, in tokens.
-        nearness: least nearness of a layer that is replaced, from 0 (even weights) to 1
-            (nothing beyond the distance).
-        sentences: number of validation sentences that are looked at.
+        nearness: smallest nearness at which a layer is replaced, from 0 (even weights)
+            to 1 (nothing beyond the distance).
+        sentences: number of validation sentences to measure.
 
     Raises:
-        FileNotFoundError: the folder holds no run.
-        ValueError: an argument is out of range, the run is of no preset or on another
-            corpus, or it has no learned attention.
+        FileNotFoundError: the folder contains no run.
+        ValueError: an argument is out of range, the run does not use a preset, uses
+            another corpus, or has no learned attention.
 
     Example:
 
@@ -144,10 +144,10 @@ def propose(
     distance: int = DISTANCE,
     nearness: float = NEARNESS,
 ) -> Proposal:
-    """Hybrids of a preset after where the heads of a model look.
+    """Proposes hybrids of a preset from where the heads of a model look.
 
     Args:
-        model: with a method `attention_scores`, and the layers of the preset.
+        model: a model with the layers of the preset and a method `attention_scores`.
         tokenizer: its tokenizer.
         pairs: sentences and their translations.
         preset: the baseline.
@@ -199,10 +199,10 @@ def propose(
 
 
 def preset_of_run(run: Path, model: Any, corpus: Corpus) -> Preset:
-    """The preset of a run, whose options are all arguments of the run's model.
+    """The preset of a run, with all arguments of the run's model as its options.
 
     Raises:
-        ValueError: the run is of no preset, or on another corpus.
+        ValueError: the run does not use a preset, or uses another corpus.
     """
     data = read_settings(run).get("training", {}).get("data", {})
     if "preset" not in data:

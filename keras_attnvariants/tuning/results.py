@@ -1,4 +1,4 @@
-"""Results of trials, kept beside their runs; the front of quality against cost."""
+"""Results of trials, stored with their runs; the Pareto front of quality and cost."""
 
 import contextlib
 import dataclasses
@@ -29,13 +29,13 @@ from keras_attnvariants.utils.records import write_table
 RECORD = "record.json"
 # Why a trial failed, in its folder.
 ERROR = "error.txt"
-# By objective, the validation metric and whether more of it is better.
+# The validation metric of each objective, and whether higher is better.
 OBJECTIVES = {
     name.removeprefix("val_"): (name, higher_is_better(name)) for name in monitors()
 }
-# What a trial costs; -1 where more of it is better.
+# The costs of a trial; -1 if higher is better.
 COSTS = {"parameters": 1, "tokens_per_second": -1, "memory_mib": 1, "minutes": 1}
-# Parts of the label of an object in JSON that people need not read.
+# Parts of an object's JSON label that people need not read.
 JSON_PARTS = re.compile(
     r'"module": "[^"]*", |, "registered_name": "[^"]*"|"(class_name|config)": |["{}]'
 )
@@ -48,12 +48,12 @@ class TrialRecord:
     Attributes:
         trial: its number in the search.
         values: the point of the space.
-        scores: value of the objective for each seed, that of the better model of a run.
+        scores: value of the objective for each seed, from the better model of the run.
         updates: number of updates of a run.
         parameters: parameters of the model.
         tokens_per_second: target tokens in training, median over the log.
         memory_mib: largest resident memory of the process during the trial. A process
-            that ran other trials before may still hold memory of theirs.
+            may still hold memory of earlier trials.
         minutes: duration of a run with its validations, mean over the seeds.
         best_seed: the seed of the best run.
     """
@@ -80,12 +80,12 @@ class TrialRecord:
 
     @property
     def formatted_score(self) -> str:
-        """The score, and its spread over several seeds."""
+        """The score, with its spread if there are several seeds."""
         spread = f" ± {self.spread:.2g}" if len(self.scores) > 1 else ""
         return f"{self.score:.4g}{spread}"
 
     def describe(self, metric: str) -> str:
-        """One line with the score under this name, and the cost."""
+        """One line with the score, named `metric`, and the cost."""
         return (
             f"Trial {self.trial}: {metric} {self.formatted_score}, "
             f"{self.parameters:,} parameters, {self.updates:,} updates, "
@@ -102,13 +102,13 @@ class TrialRecord:
         return "\n".join(", ".join(texts) for texts in lines.values() if texts)
 
     def cost(self, name: str) -> float:
-        """One of `COSTS`, of which less is better."""
+        """One of `COSTS`, with its sign set so that less is better."""
         return float(COSTS[name] * getattr(self, name))
 
 
 @dataclass(frozen=True)
 class SearchResult(JupyterMixin):
-    """The trials of a search that have ended, the best first.
+    """The finished trials of a search, best first.
 
     Attributes:
         folder: folder of the search.
@@ -125,7 +125,7 @@ class SearchResult(JupyterMixin):
     failed: dict[str, str] = dataclasses.field(default_factory=dict)
 
     def best(self, **bounds: float) -> TrialRecord:
-        """The best trial, perhaps under bounds of its cost.
+        """The best trial, optionally within bounds on its cost.
 
         Args:
             **bounds: largest `parameters`, `memory_mib` or `minutes`, and smallest
@@ -142,14 +142,14 @@ class SearchResult(JupyterMixin):
         raise ValueError(f"No trial has ended within these bounds. Received: {bounds}")
 
     def front(self, cost: str = "parameters") -> tuple[TrialRecord, ...]:
-        """The trials that none is better than at the same cost or less, best first.
+        """The trials that no other beats at the same or a lower cost, best first.
 
         Args:
             cost: `"parameters"`, `"tokens_per_second"`, `"memory_mib"` or `"minutes"`.
         """
         check_choice("cost", cost, COSTS)
         found: list[TrialRecord] = []
-        # From the best to the worst, each on the front is cheaper than all before.
+        # From best to worst, each trial on the front is cheaper than all before.
         for record in self.records:
             if not found or record.cost(cost) < found[-1].cost(cost):
                 found.append(record)
@@ -161,7 +161,7 @@ class SearchResult(JupyterMixin):
         return self.folder / f"trial_{chosen.trial}" / f"seed-{chosen.best_seed}"
 
     def to_csv(self, path: str | os.PathLike[str]) -> None:
-        """Write all trials, one a line."""
+        """Write all trials, one per line."""
         measured = ("updates", *COSTS, "best_seed")
         rows = [
             {"trial": r.trial, self.objective: r.score, "spread": r.spread}
@@ -179,7 +179,7 @@ class SearchResult(JupyterMixin):
         costs.caption = "* on the front of quality against number of parameters"
         for name in ("", "trial", metric, "parameters", "tokens/s", "MiB", "minutes"):
             costs.add_column(name, justify="right", no_wrap=True)
-        # Below: beside the costs, they would not fit into a terminal.
+        # In a second table: beside the costs, they would not fit into a terminal.
         points = Table("trial", Column("values", overflow="fold"), box=None)
         for r in self.records:
             costs.add_row(
@@ -204,7 +204,7 @@ def short(dimension: str) -> str:
 
 
 def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
-    """The dimensions that tell the trials apart, sorted; of one trial, all."""
+    """The dimensions in which the trials differ, sorted; for one trial, all."""
     return [
         name
         for name in sorted({name for record in records for name in record.values})
@@ -213,7 +213,7 @@ def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
 
 
 def read_result(folder: Path, objective: str, budget: str) -> SearchResult:
-    """The trials in the folder of a search that have ended, well or in an error."""
+    """The finished and the failed trials in the folder of a search."""
     paths = sorted(folder.glob(f"*/{RECORD}"))
     found = [read_record(path, TrialRecord) for path in paths]
     sign = -1 if OBJECTIVES[objective][1] else 1
@@ -236,13 +236,13 @@ def measure_runs(folders: Sequence[Path]) -> tuple[float, float]:
 
 
 def forget_peak() -> None:
-    """Start to measure anew, where the operating system allows it."""
+    """Reset the peak memory, if the operating system allows it."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_mib() -> float:
-    """MiB since `forget_peak`; 0 where the operating system does not tell."""
+    """Peak memory in MiB since `forget_peak`; 0 if the operating system lacks it."""
     with contextlib.suppress(OSError):
         for line in split_lines(Path("/proc/self/status").read_text()):
             if line.startswith("VmHWM:"):

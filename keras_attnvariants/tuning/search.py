@@ -42,7 +42,7 @@ from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
 
 SETTINGS = "search.json"
-# Among the settings, what all trials compute in.
+# The setting with the precision of all trials.
 CHOSEN = "chosen_precision"
 
 
@@ -51,8 +51,8 @@ class Search:
     """A search that can be started, continued and joined by workers.
 
     Attributes:
-        preset: trained where the space says nothing else.
-        corpus: with a split "validation", which the objective is measured on.
+        preset: what to train, except for the dimensions of the space.
+        corpus: corpus with a split "validation", on which the objective is measured.
         space: the dimensions that vary.
         folder: folder of the search; everything is written there.
         budget: the budget of each trial.
@@ -61,7 +61,7 @@ class Search:
         method: `"random"` without repetition, or `"bayesian"`.
         max_trials: number of trials; `None` for all points of a space of up to 20, and
             20 of a larger one.
-        seeds: one run of each trial for each; its score is their mean.
+        seeds: each trial has one run per seed; its score is their mean.
         seed: determines the points.
         vocabulary_size: number of tokens in all trials; `None` for the preset's.
         subwords: options of the vocabulary; as for `train_preset`.
@@ -70,7 +70,7 @@ class Search:
         precision: dtype policy, or `"auto"`; as for `train_preset`.
         continue_from: name, address or folder of the model that all trials begin with;
             `search` gives the preset its sizes and vocabulary.
-        imports: modules with variants and presets of one's own, which workers import.
+        imports: modules with your own variants and presets, which workers import.
 
     Raises:
         ValueError: an argument is wrong, or a package of the extra `tune` is missing.
@@ -115,16 +115,16 @@ class Search:
         """Run the search, or continue it.
 
         Processes that run the same search in one folder share its trials, on this
-        machine or on others: each trains the next trial, and one continues the trial
-        of another that has ended.
+        machine or on others: each trains the next trial, or continues the trial of a
+        process that has ended.
 
         Args:
             workers: number of processes that share the cores of this machine, and print
                 into files in `workers`; with one, trials are trained in this process.
 
         Raises:
-            ValueError: something is wrong, or too many trials in a row have failed.
-            DifferentSearchError: the folder holds another search.
+            ValueError: an argument is wrong, or too many trials in a row have failed.
+            DifferentSearchError: the folder contains another search.
             IncompleteError: a worker failed or died.
         """
         # Imports keras-tuner.
@@ -151,7 +151,7 @@ class Search:
         return read_result(self.folder, self.objective, self.budget.describe())
 
     def check(self) -> None:
-        """Raises unless the search can begin.
+        """Check that the search can begin.
 
         Raises:
             ValueError: an argument is wrong, or a part of the space cannot be built.
@@ -172,11 +172,11 @@ class Search:
         """Write the settings and the vocabulary of all trials.
 
         Returns:
-            The search with the precision that all its trials have.
+            The search with the precision of all its trials.
 
         Raises:
-            DifferentSearchError: the folder holds another search; it may differ in the
-                number of trials.
+            DifferentSearchError: the folder contains another search; only the number
+                of trials may differ.
         """
         path, settings = self.folder / SETTINGS, self.described()
         saved = read_json(path) if path.exists() else {}
@@ -195,7 +195,7 @@ class Search:
         return dataclasses.replace(self, precision=precision)
 
     def described(self) -> dict[str, Any]:
-        """All that decides the result of the search, in a form that JSON can hold."""
+        """Everything that determines the result of the search, in a form for JSON."""
         options = self.preset.options
         settings = {
             **{f"preset.{name}": value for name, value in options.items()},
@@ -210,7 +210,7 @@ class Search:
         return json.loads(json.dumps(settings, default=serialized))
 
 
-# Attributes of a search that are noted as they are.
+# Attributes of a search that are recorded unchanged.
 DESCRIBED = (
     *("objective", "vocabulary_size", "settings", "precision"),
     *("method", "max_trials", "seed"),
@@ -226,10 +226,10 @@ def search(
 ) -> Search:
     """A search for the best point of a space; `run` starts or continues it.
 
-    Every trial is a run of `train_preset` in a folder of its own. A search that was
-    killed is continued by the same call, at its very update, with the same result.
+    Every trial is a run of `train_preset` in its own folder. The same call continues a
+    killed search at the update where it stopped, with the same result.
 
-    Args and errors as for `Search`; `options` has its budget, and perhaps more.
+    Arguments and errors are those of `Search`; `options` must have the budget.
 
     Example:
 
@@ -249,7 +249,7 @@ def search(
 
 
 def work(search: Search, report: Callable[[float, str], None]) -> None:
-    """Train trials of a search in a process of its own until none is left.
+    """Train trials of a search in a separate process until none is left.
 
     Raises:
         ValueError: a module cannot be imported.
@@ -263,14 +263,14 @@ def work(search: Search, report: Callable[[float, str], None]) -> None:
 
 
 def serialized(value: Any) -> Any:
-    """A value that JSON cannot hold: a schedule as its configuration."""
+    """A JSON form of a value: for a schedule, its configuration."""
     if hasattr(value, "get_config"):
         return keras.saving.serialize_keras_object(value)
     return repr(value)
 
 
 class DifferentSearchError(DifferentSettingsError):
-    """The folder holds a search with other settings, or on another corpus."""
+    """The folder contains a search with other settings, or on another corpus."""
 
     problem = (
         "{} holds a search with other settings, or on another corpus: give those to "

@@ -24,7 +24,7 @@ from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
 from keras_attnvariants.utils.checks import check_known
 
-# What may be searched about how a model is trained.
+# The training settings that may be searched.
 TRAINING = (
     "learning_rate",
     "warmup_steps",
@@ -36,7 +36,7 @@ TRAINING = (
     "epsilon",
 )
 PARTS = ("sizes", "training", "attention", "per_layer", "systems")
-# Up to so many combinations of sizes are checked before a search starts.
+# Largest number of size combinations that are checked before a search starts.
 CHECKED = 64
 
 
@@ -46,7 +46,7 @@ class TrialArguments(NamedTuple):
     Attributes:
         sizes: options of the model.
         settings: fields of `TrainingConfig`.
-        batch_tokens: positions of an update; `None` for those of the preset.
+        batch_tokens: positions of an update; `None` for the preset's.
     """
 
     sizes: dict[str, Any]
@@ -70,8 +70,8 @@ class SearchSpace:
         attention: by role (`encoder`, `decoder`, `cross`): `"all"`, every variant with
             each of its registered examples; or a list of names of variants, with the
             first example that fits, and of tables with a `variant` and its constructor
-            arguments. `"none"` is the place without a sub-layer.
-        per_layer: whether attention is chosen for each layer by itself.
+            arguments. `"none"` leaves the sub-layer out.
+        per_layer: whether attention is chosen separately for each layer.
         systems: by name, a table of named sets of sizes, one of which is chosen.
 
     Raises:
@@ -119,11 +119,11 @@ class SearchSpace:
         return cls(**values)
 
     def to_dict(self) -> dict[str, Any]:
-        """The space as a dict that `repr` tells from any other space."""
+        """The space as a dict whose `repr` differs from that of any other space."""
         return {part: getattr(self, part) for part in PARTS if getattr(self, part)}
 
     def with_training(self, **values: Any) -> "SearchSpace":
-        """The same space, all of whose points have these values of `training`.
+        """The same space with these values of `training` in all its points.
 
         Raises:
             ValueError: a name is unknown, or a dimension of the space.
@@ -190,7 +190,7 @@ class SearchSpace:
         return count_points(self.hyperparameters(preset).space)
 
     def check(self, preset: Preset, vocabulary_size: int | None = None) -> None:
-        """Raises unless every dimension can be built; no array is allocated.
+        """Check that every dimension can be built, without allocating arrays.
 
         Raises:
             ValueError: a variant, an option or a size does not fit the preset.
@@ -209,7 +209,7 @@ class SearchSpace:
                     preset.check(vocabulary_size, **{**some[0], PLACES[role]: layer})
 
     def _candidates(self, preset: Preset) -> dict[str, list[Candidate]]:
-        """The candidates of each place, with those of their examples that fit."""
+        """The candidates of each place, with the examples that fit."""
         found: dict[str, list[Candidate]] = {}
         for role, given in self.attention.items():
             found[role], most = [], None if given == ALL else 1
@@ -239,7 +239,7 @@ class SearchSpace:
         return found
 
     def _some_sizes(self) -> list[dict[str, Any]]:
-        """Combinations of sizes; of a range, its ends."""
+        """Combinations of sizes; for a range, of its ends."""
         values = [ends(to_values(name, given)) for name, given in self.sizes.items()]
         combinations = itertools.islice(itertools.product(*values), CHECKED)
         return [dict(zip(self.sizes, found, strict=True)) for found in combinations]
@@ -268,10 +268,10 @@ class SearchSpace:
 def draw_attention(
     hyperparameters: Any, name: str, given: Sequence[Candidate]
 ) -> tuple[str, dict[str, Any]] | None:
-    """Add the choice between variants, and their options where they are chosen.
+    """Add the choice between variants, and the options of the chosen one.
 
     Returns:
-        The variant and its options; `None` where there is no such layer.
+        The variant and its options; `None` if there is no such layer.
     """
     chosen = hyperparameters.Choice(name, [entry.variant for entry in given])
     found = {}

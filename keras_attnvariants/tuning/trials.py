@@ -1,4 +1,4 @@
-"""A trial: a point of the space, trained as runs of ours with an equal budget."""
+"""A trial: a point of the space, trained in runs with an equal budget."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from keras_attnvariants.utils.records import write_record
 if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search
 
-# Steps of a run that ends when its time is up.
+# Steps of a run with a time limit.
 WITHOUT_END = 10**9
 
 
@@ -39,11 +39,11 @@ class Budget:
     Attributes:
         updates: number of updates.
         minutes: time for updates and validations together. The result depends on the
-            machine, and on what else it does.
+            machine and its load.
         tokens: source and target positions, so that a trial with larger batches has
             fewer updates.
-        validations: number of parts of equal length, each with a validation at its
-            end.
+        validations: number of parts of equal length, each of which ends with a
+            validation.
         validate_every: updates of a part if the budget is in minutes.
 
     Raises:
@@ -104,7 +104,7 @@ class Budget:
 
         Args:
             batch_tokens: source and target positions of a batch.
-            given: other fields, which `save_every` and `log_every` may be among.
+            given: other fields, which may include `save_every` and `log_every`.
         """
         update_tokens = batch_tokens * given.get("accumulate", 1)
         period = self.period(update_tokens)
@@ -117,16 +117,16 @@ class Budget:
         }
 
     def limits(self) -> list[TimeLimit]:
-        """The callback that ends a run in time, if the budget is in minutes."""
+        """The callback that limits the time of a run, if the budget is in minutes."""
         return [] if self.minutes is None else [TimeLimit(self.minutes)]
 
 
 def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> TrialRecord:
-    """Train a trial, or continue it; and write its record.
+    """Train or continue a trial, and write its record.
 
     Args:
-        search: which it is a trial of.
-        folder: folder of the trial, in that of the search.
+        search: search of the trial.
+        folder: folder of the trial, inside the folder of the search.
         values: the point of the space, as keras-tuner stores it.
     """
     forget_peak()
@@ -137,7 +137,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
         run = folder / f"seed-{seed}"
         copy_vocabulary(search.folder, run)
         result = train(search, run, seed, point)
-        # The better model is what `load_run` loads.
+        # `load_run` loads the better model.
         found = [s for s in (result.best, result.averaged) if s is not None]
         scores[seed] = choose(found)
         steps.append(result.step)
@@ -161,11 +161,11 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
 def train(
     search: "Search", run: Path, seed: int, arguments: TrialArguments
 ) -> TrainingResult:
-    """Train one run of a trial, or continue it.
+    """Train or continue one run of a trial.
 
     Args:
-        search: which it belongs to.
-        run: its folder.
+        search: search of the trial.
+        run: folder of the run.
         seed: seed of the run.
         arguments: the point of the space.
     """

@@ -1,9 +1,9 @@
 """Charts of the results as SVG, drawn by Vega-Lite from the specifications in `specs/`.
 
 A chart is drawn once, when the page is written. Its colors are variables of the style
-sheet, so that one drawing serves light, dark and paper. Each mark says in `aria-label`
-what it is, and in `data-series` which system it belongs to: the page's script shows the
-one beside the pointer, and brings the other forward.
+sheet, so that one drawing serves light, dark and paper. The `aria-label` of a mark
+describes it, and `data-series` names its system: the page's script shows the former
+beside the pointer, and brings the latter forward.
 """
 
 import html
@@ -40,11 +40,11 @@ SPECS = Environment(
 MARK = "\u2063"
 SERIES = tuple(f"var(--series-{number})" for number in range(7))
 DASHES = ((1, 0), (5, 3), (2, 2))
-# Intervals of more lines cover each other: they are shown of what is pointed at.
+# Intervals of more lines cover each other: only the one pointed at is shown.
 MOST_BANDS = 4
 
 
-# The color and the shape of a system by what it is beside the baseline.
+# The color and the shape of a system by its verdict against the baseline.
 VERDICTS = {
     "baseline": ("var(--ink)", "diamond"),
     "better": ("var(--better)", "triangle-up"),
@@ -58,7 +58,7 @@ QUANTITIES = {
 }
 # Beyond this ratio of the largest to the smallest, costs are on a logarithmic scale.
 WIDE = 4.0
-# What Vega-Lite writes that the page does not need, and how it marks a series.
+# Output of Vega-Lite that the page does not need, and its marks of a series.
 CLEANING = {
     r'<path class="(?:back|fore)ground"[^>]*? d=""[^>]*/>': "",
     r'<text[^>]*opacity="0"[^>]*>[^<]*</text>': "",
@@ -97,8 +97,8 @@ def draw_panel(
     Args:
         panel: what to draw.
         names: names of all series, which decide their colors.
-        values: range of the values to show; by default what fits.
-        width, height: size of the axes, in pixels; bars have a height of their own.
+        values: range of the values to show; by default the one that fits.
+        width, height: size of the axes, in pixels; bars have their own height.
     """
     rows = []
     for point in panel.points:
@@ -112,7 +112,7 @@ def draw_panel(
                 "label": f"{point.series}{MARK}{point.label}",
             }
             rows.append(row)
-    # Vega-Lite ends the process for characters that a page may not hold.
+    # Vega-Lite ends the process at characters that HTML does not allow.
     scale = {"zero": False} | ({"nice": True, "domain": values} if values else {})
     options = writable(
         {
@@ -137,7 +137,7 @@ def draw_panel(
 
 
 def writable(value: Any) -> Any:
-    """A value of JSON with a sign for each character that a page may not hold."""
+    """A JSON value with a sign for each character that HTML does not allow."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, Mapping):
@@ -146,7 +146,7 @@ def writable(value: Any) -> Any:
 
 
 def quality_against_cost(rank: Ranking, cost: str) -> Panel | None:
-    """The picture at the top: a point for each system, whose shape is its verdict."""
+    """The chart at the top: a point per system, with its verdict as the shape."""
     shown, front, points = COSTS[cost], rank.front(cost), []
     costs = cost_values(rank.result).get(cost, {})
     for name in filter(rank.scores.__contains__, costs):
@@ -198,7 +198,7 @@ def differences(rank: Ranking) -> Panel | None:
 def curves(result: ComparisonResult) -> Iterator[Panel]:
     """Validations and loss over the updates, a line for each run.
 
-    Validations are drawn once more from half of the updates on, where lines are close.
+    A second panel of validations begins at half of the updates, where lines are close.
     """
     half = max((run.updates for run in result.runs), default=0) / 2
     for field, title in QUANTITIES.items():

@@ -1,16 +1,16 @@
-"""Figures and lists as English, and the words in which two texts differ."""
+"""Formats numbers in English, and finds the words in which two texts differ."""
 
 import re
 from difflib import SequenceMatcher
 
 MINUS = "−"
-# What HTML may not hold: control characters and halves of surrogate pairs.
+# Not allowed in HTML: control characters and halves of surrogate pairs.
 FORBIDDEN = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\ud800-\udfff]")
 SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 
 
 def printable(text: str) -> str:
-    """A text with a sign for each character that a page may not hold.
+    """A text with a sign for each character that HTML does not allow.
 
     >>> printable("a\\x07b")
     'a\N{REPLACEMENT CHARACTER}b'
@@ -19,7 +19,7 @@ def printable(text: str) -> str:
 
 
 def fixed(value: float, digits: int = 2) -> str:
-    """A number with so many digits, commas between thousands, and a real minus.
+    """A number with `digits` decimals, commas between thousands, and a real minus.
 
     >>> fixed(-1234.567)
     '−1,234.57'
@@ -43,7 +43,7 @@ def number(value: float) -> str:
 
 
 def signed(value: float, digits: int = 2) -> str:
-    """The same for a difference, with its sign unless it is rounded to 0.
+    """`fixed` for a difference, with its sign unless it is rounded to 0.
 
     >>> signed(0.3), signed(-0.3), signed(0.001)
     ('+0.30', '−0.30', '0.00')
@@ -72,7 +72,7 @@ def counted(count: int, noun: str) -> str:
 
 
 def differing(text: str, other: str) -> list[tuple[str, bool]]:
-    """A text in runs of words, and whether the other text lacks them at this place.
+    """Runs of words of a text, and whether the other text lacks them at this place.
 
     White space separates words; runs joined with a space are the text, with one space
     for each white space.
@@ -81,7 +81,7 @@ def differing(text: str, other: str) -> list[tuple[str, bool]]:
     [('a', False), ('red', True), ('house', False)]
     """
     words = text.split()
-    # Without the heuristic for text of many lines, which ignores frequent words.
+    # Without the heuristic for long texts, which ignores frequent words.
     matcher = SequenceMatcher(None, words, other.split(), autojunk=False)
     return [
         (" ".join(words[first:end]), tag != "equal")

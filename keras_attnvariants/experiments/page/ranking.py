@@ -1,4 +1,4 @@
-"""Comparisons of systems by quality and by cost."""
+"""Compares systems by quality and by cost."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,9 +13,9 @@ from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.results import Difference
 from keras_attnvariants.experiments.results import ScoreSummary
 
-# Costs that quality may be weighed against: the first that is known is in the picture.
+# Costs to weigh quality against: the chart shows the first that is known.
 WEIGHED = ("seconds", "parameters", "sentences_per_second", "memory_mib")
-# The two that the summary is about, by field of `Difference`; the first decides.
+# The tests of the summary, by field of `Difference`; the first decides.
 TESTS = {
     "dunnett": "Dunnett test over seeds",
     "bootstrap_holm": "paired bootstrap over sentences",
@@ -23,7 +23,7 @@ TESTS = {
 
 
 def cost_values(result: ComparisonResult) -> dict[str, dict[str, float]]:
-    """The known costs by name and by system, in the units that are shown."""
+    """The known costs by name and system, in the displayed units."""
     costs: dict[str, dict[str, float]] = {}
     for system in result.systems:
         for name, value in result.costs(system.name).items():
@@ -63,12 +63,12 @@ class Ranking:
 
     @cached_property
     def scores(self) -> dict[str, ScoreSummary]:
-        """The scores of the systems that have one, the best first."""
+        """The scores of the systems that have one, best first."""
         return self._scores_of([system.name for system in self.result.systems])
 
     @property
     def untrained(self) -> dict[str, ScoreSummary]:
-        """The scores of what needs no model, the best first."""
+        """The scores of texts that need no model, best first."""
         return self._scores_of(self.result.untrained)
 
     def _scores_of(self, names: Sequence[str]) -> dict[str, ScoreSummary]:
@@ -88,7 +88,7 @@ class Ranking:
 
     @property
     def best(self) -> list[str]:
-        """The system with the best mean, and those whose mean is shown as equal."""
+        """The system with the best mean, and those whose displayed mean is equal."""
         shown = {name: fixed(score.mean) for name, score in self.scores.items()}
         return [name for name in shown if shown[name] == next(iter(shown.values()))]
 
@@ -107,7 +107,7 @@ class Ranking:
 
     @property
     def decides(self) -> str:
-        """The test that decides: the first that could be made."""
+        """The test that decides: the first available one."""
         return next(filter(self.p_values, TESTS), "bootstrap_holm")
 
     @property
@@ -118,7 +118,7 @@ class Ranking:
         return max(known, default=None)
 
     def p_values(self, test: str) -> dict[str, float]:
-        """The corrected p-values of a test by system, where it could be made."""
+        """The corrected p-values of a test by system, if available."""
         rows = self.differences.items()
         found = {name: getattr(row, test) for name, row in rows}
         return {name: value for name, value in found.items() if value is not None}
@@ -133,7 +133,7 @@ class Ranking:
         }
 
     def tested(self, system: str) -> dict[bool, list[str]]:
-        """The tests by which a system differs significantly, and those by which not."""
+        """The tests by which a system differs significantly, and the other tests."""
         groups: dict[bool, list[str]] = {True: [], False: []}
         for test, words in TESTS.items():
             if system in (values := self.p_values(test)):
@@ -141,10 +141,7 @@ class Ranking:
         return groups
 
     def front(self, cost: str) -> list[str]:
-        """The systems that none equals in score and cost and beats in one of them.
-
-        The cheapest comes first.
-        """
+        """The systems that no other dominates in score and cost, cheapest first."""
         sign = 1 if COSTS[cost].more_is_better else -1
         points = {
             name: (sign * value, self.sign * self.scores[name].mean)
@@ -159,5 +156,5 @@ class Ranking:
 
 
 def beats(point: tuple[float, ...], other: tuple[float, ...]) -> bool:
-    """Whether a point is as good as another in all respects and better in one."""
+    """Whether a point is at least as good as another everywhere and better in one."""
     return point != other and all(map(ge, point, other))

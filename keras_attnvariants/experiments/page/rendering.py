@@ -1,4 +1,4 @@
-"""The page from the results, by Jinja."""
+"""Renders results as a page, with Jinja."""
 
 import base64
 import hashlib
@@ -44,9 +44,8 @@ def write_page(
     Args:
         result: the comparison.
         path: the file, which appears complete or not at all.
-        sentences: how many sentences of the attention of each system, and how many
-            translations, are in it at most; `None` for all. Attention makes up most of
-            the size.
+        sentences: largest number of translations, and of sentences with attention for
+            each system; `None` for all. Attention makes up most of the size.
 
     Raises:
         OSError: the file cannot be written.
@@ -78,7 +77,7 @@ def rendered(result: ComparisonResult, sentences: int | None = None) -> str:
 
 
 def environment() -> Environment:
-    """Jinja with everything escaped that is not our own."""
+    """A Jinja environment that escapes everything but our own markup."""
     found = Environment(
         loader=PackageLoader(__package__),
         autoescape=True,
@@ -95,7 +94,7 @@ def environment() -> Environment:
 
 
 def policy(style: str, scripts: Sequence[str]) -> str:
-    """A content security policy that allows only what is in the page."""
+    """A content security policy that allows only the content of the page."""
 
     def hashes(texts: Sequence[str]) -> str:
         digests = (hashlib.sha256(text.encode()).digest() for text in texts)
@@ -111,10 +110,9 @@ def analyses(result: ComparisonResult) -> Iterator[dict[str, Any]]:
     """The analyses of a comparison, in order.
 
     Yields:
-        For each `first`, the first table with rows; `notes`, systems, and why nothing
-        was found of each; `panels`; `palette`, names of series in the order in which
-        they get colors; `shown`, those that are in a picture; `columns` and `rows` of
-        all tables.
+        For each `first`, the first table with rows; `notes`, systems without results
+        and the reasons; `panels`; `palette`, names of series in the order of their
+        colors; `shown`, those that are in a chart; `columns` and `rows` of all tables.
     """
     names = [system.name for system in result.systems]
     for name, tables in grouped(result.analyses, "analysis").items():
@@ -173,7 +171,7 @@ def shown_panel(panel: Panel, system: str) -> Panel:
 
 
 def grouped_texts(sample: SampleSentence) -> dict[str, list[str]]:
-    """The different translations of a sentence, and the systems that made each."""
+    """The different translations of a sentence, each with its systems."""
     texts: dict[str, list[str]] = {}
     for system, text in sample.translations.items():
         texts.setdefault(text, []).append(system)
@@ -181,11 +179,11 @@ def grouped_texts(sample: SampleSentence) -> dict[str, list[str]]:
 
 
 def browsable(result: ComparisonResult, most: int | None = None) -> str:
-    """The content of the browser of attention: JSON, compressed (zlib), in base64.
+    """The data of the attention browser: JSON, compressed (zlib), in base64.
 
     Args:
         result: the comparison.
-        most: sentences of a system at most; `None` for all.
+        most: largest number of sentences of a system; `None` for all.
 
     Returns:
         A list of systems, each with its `name` and its `sentences`: `text` and

@@ -1,4 +1,4 @@
-"""A client of TensorFlow Serving that starts in a moment: no TensorFlow in it."""
+"""A client of TensorFlow Serving that starts quickly, without TensorFlow."""
 
 from keras_attnvariants.serving.calls import Signature as Signature
 from keras_attnvariants.serving.calls import TensorSpec as TensorSpec

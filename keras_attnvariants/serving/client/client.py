@@ -29,14 +29,14 @@ from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_positive
 
-_MAX_BATCH = 64  # as models are exported unless told otherwise
+_MAX_BATCH = 64  # the default of exports
 
 
 class Client(BaseTranslator):
     """Translates with a model on TensorFlow Serving, over gRPC or REST.
 
-    Beside its own methods it has those of `BaseTranslator`. It imports neither
-    TensorFlow nor Keras. Any number of threads may share it; coroutines ask by
+    It also has the methods of `BaseTranslator`. It imports neither TensorFlow nor
+    Keras. Any number of threads may share it; coroutines use
     `await asyncio.to_thread(client.translate, texts)`.
 
     Args:
@@ -44,20 +44,19 @@ class Client(BaseTranslator):
             gRPC with TLS, `http://host:port` or `https://host:port` for REST.
         model: its name on the server.
         version: number of the version to ask; by default the newest that is loaded.
-        label: the same by its label, such as `"stable"`.
-        max_batch: sentences in a request, at most; by default 64, as models are
-            exported by default, or less as soon as the server says so.
-        timeout: seconds for a request, those of sending it again included.
-        retries: times that a request is sent again while the server is not
-            available, after pauses that double and vary by chance. Nothing else is
-            sent again.
-        together: requests of one call that are on their way at once.
-        max_message_bytes: bytes of a request or a reply, at most.
+        label: label of the version, such as `"stable"`, instead of its number.
+        max_batch: largest number of sentences in a request; by default 64, the default
+            of exports, or less once the server says so.
+        timeout: seconds for a request, including retries.
+        retries: how often to send a request again while the server is not available,
+            after random pauses that double. Other failures are not retried.
+        together: number of concurrent requests of one call.
+        max_message_bytes: largest size of a request or a reply, in bytes.
         headers: sent with every request, such as `{"authorization": "Bearer …"}`.
 
     Raises:
         ValueError: an argument is out of range.
-        ServingError: by a method, of the kind that says why; nothing is returned then.
+        ServingError: a method failed; the subclass says why.
 
     Example:
 
@@ -100,14 +99,14 @@ class Client(BaseTranslator):
         self._longest = max_message_bytes // 8  # of a recording, to fit into a request
         self._known: dict[str, Signature] = {}
         scheme, _ = check_address(address)
-        # Each brings a library that the other does not need.
+        # Each imports a library that the other does not need.
         protocol = "rest_api" if scheme in ("http", "https") else "grpc_api"
         found = import_module(f"keras_attnvariants.serving.client.{protocol}")
         to = Connection(
             address, model, version, label, headers or {}, max_message_bytes
         )
         self._server = found.Server(to)
-        # Who does not close it leaves no open connections.
+        # Closes the connections even if the user does not.
         weakref.finalize(self, self._server.close)
 
     def signatures(self) -> dict[str, Signature]:
@@ -137,7 +136,7 @@ class Client(BaseTranslator):
         return self.predict(inputs, signature, outputs)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         self._server.close()
 
     def __enter__(self) -> Self:
@@ -152,18 +151,18 @@ class Client(BaseTranslator):
         return self._known[check_choice("signature", name, sorted(self._known))]
 
     def _predict_batches(self, call: Call, size: int) -> dict[str, Array]:
-        """Calls with so many sentences at a time, or what fits, several at once."""
+        """Calls the model with at most `size` sentences at a time, as many as fit."""
         fitting = max(self._max_bytes // call.bytes_of_row, 1)
         rows, parts = zip(*call.batches(min(size, fitting)), strict=True)
         asks = [functools.partial(self._server.predict, call, part) for part in parts]
         with ThreadPoolExecutor(self.together) as pool:
-            # After a failure those that wait do not begin.
+            # After a failure, waiting requests do not start.
             found = list(pool.map(self._ask, asks))
         with reading(self._server.address):
             return call.joined(rows, found)
 
     def _ask(self, ask: Callable[[float], T]) -> T:
-        """The result of a function of the seconds left, called until it succeeds."""
+        """The result of a function of the seconds left, with retries."""
         end = time.monotonic() + self.timeout
         failed = 0
         while True:

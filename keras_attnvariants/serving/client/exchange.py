@@ -1,6 +1,6 @@
-"""An exchange with a server: its address, tries, and why there is no answer.
+"""Exchanges with a server: addresses, retries and errors.
 
-Every failure is an exception of its own with a message of one line.
+Each kind of failure has its own exception, with a message of one line.
 """
 
 import contextlib
@@ -15,8 +15,8 @@ from urllib.parse import urlsplit
 
 T = TypeVar("T")
 
-_LONGEST = 400  # characters of what a server said
-# Seconds before a request is sent again, at most: they double so many times.
+_LONGEST = 400  # characters of a server's message
+# Longest pause before the first retry, in seconds, and how often it doubles.
 _FIRST_PAUSE = 0.25
 _DOUBLINGS = 4
 
@@ -40,7 +40,7 @@ class ModelNotFoundError(ServingError):
 
 
 class AccessError(ServingError):
-    """The server, or what stands before it, wants other credentials."""
+    """The server, or a proxy before it, wants other credentials."""
 
 
 class MessageTooLargeError(ServingError):
@@ -52,7 +52,7 @@ class ServerBusyError(ServingError):
 
 
 class ServerUnavailableError(ServingError):
-    """Nobody answers there, or not now; what was sent may be sent again."""
+    """The server does not answer, or not now; the request may be sent again."""
 
 
 class DeadlineError(ServingError):
@@ -60,8 +60,7 @@ class DeadlineError(ServingError):
 
 
 _WRONG = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", 400)
-# By the codes of gRPC, and those of HTTP as TensorFlow Serving and a proxy before it
-# have them.
+# By gRPC codes, and by the HTTP codes of TensorFlow Serving and a proxy before it.
 _CODES: dict[type[ServingError], tuple[str | int, ...]] = {
     InvalidRequestError: _WRONG,
     ModelNotFoundError: ("NOT_FOUND", "UNIMPLEMENTED", 404, 501),
@@ -74,7 +73,7 @@ _CODES: dict[type[ServingError], tuple[str | int, ...]] = {
 
 
 def error_of(address: str, status: str | int, details: str) -> ServingError:
-    """The exception for a status of gRPC, by its name, or of HTTP."""
+    """The exception for a gRPC status, by its name, or an HTTP status."""
     kinds = (kind for kind, codes in _CODES.items() if status in codes)
     kind = next(kinds, ServingError)
     if kind is ServerBusyError and "larger than max" in details:
@@ -91,11 +90,11 @@ def one_line(text: str) -> str:
 
 
 class Connection(NamedTuple):
-    """A model on a server, and how it is asked.
+    """A model on a server, and the settings of requests to it.
 
     Attributes:
         address, model, version, label, headers: as for `Client`.
-        max_bytes: bytes of a message in either direction, at most.
+        max_bytes: largest size of a message in either direction, in bytes.
     """
 
     address: str
@@ -111,11 +110,11 @@ def pause_after(
 ) -> float:
     """The seconds to wait before a request is sent again, over gRPC and REST alike.
 
-    Pauses double, and vary by chance so that clients do not come back together. gRPC's
-    own policy of retries ends after four, whatever it is told.
+    Pauses double, and are random so that clients do not return together. gRPC's own
+    policy allows at most four retries, whatever its settings.
 
     Args:
-        error: how the last try failed.
+        error: error of the last try.
         failed: number of tries that failed.
         timeout: seconds for all tries and pauses.
         left: seconds until the deadline.
@@ -133,7 +132,7 @@ def pause_after(
 
 
 def check_size(body: bytes, max_bytes: int) -> None:
-    """Raises `MessageTooLargeError` if a request has more bytes than it may have."""
+    """Raises `MessageTooLargeError` if a request is larger than its limit."""
     if len(body) > max_bytes:
         raise MessageTooLargeError(
             f"The request has {len(body):,} bytes, more than `max_message_bytes` "
@@ -143,7 +142,7 @@ def check_size(body: bytes, max_bytes: int) -> None:
 
 @contextlib.contextmanager
 def reading(address: str) -> Iterator[None]:
-    """Gives every error of reading a reply one name."""
+    """Turns every error in reading a reply into a `ServingError`."""
     try:
         yield
     except Exception as error:
@@ -161,7 +160,7 @@ def parse_place(place: str) -> dict[str, Any]:
             `http://host:port/en-de/versions/2`, `host:port/en-de/labels/stable`.
 
     Raises:
-        ValueError: it is something else.
+        ValueError: it has another form.
 
     >>> parse_place("localhost:8500/en-de/labels/stable")
     {'address': 'localhost:8500', 'model': 'en-de', 'label': 'stable'}
@@ -192,7 +191,7 @@ def check_address(address: str) -> tuple[str, str]:
             send.
     """
     scheme, _, target = address.rpartition("://")
-    # Of others gRPC resolves the name, and may find several servers.
+    # For other schemes gRPC resolves the name, and may find several servers.
     is_name = scheme not in _SCHEMES
     try:
         parts = urlsplit(f"//{target.lstrip('/') if is_name else target}")

@@ -20,11 +20,11 @@ _METADATA = "signature_def"
 
 
 class Server:
-    """Asks for one model over one channel, from any thread.
+    """Requests for one model over one channel, from any thread.
 
     Attributes:
         address: for messages.
-        max_bytes: bytes of a message in either direction, at most.
+        max_bytes: largest size of a message in either direction, in bytes.
     """
 
     def __init__(self, to: Connection) -> None:
@@ -78,7 +78,7 @@ class Server:
             timeout: seconds to wait.
 
         Raises:
-            ServingError: there is none in time, or it says that something is wrong.
+            ServingError: no reply came in time, or it reports an error.
         """
         body = message.SerializeToString()
         check_size(body, self.max_bytes)
@@ -90,5 +90,5 @@ class Server:
             raise error_of(self.address, error.code().name, details) from error
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         self._channel.close()

@@ -28,18 +28,18 @@ from keras_attnvariants.serving.client.exchange import one_line
 from keras_attnvariants.serving.client.exchange import reading
 from keras_attnvariants.serving.client.exchange import without_password
 
-# The types of JSON in which values come, by the kind of their arrays.
+# The JSON types of values, by the kind of their arrays.
 _JSON_TYPES = {"O": (str,), "b": (bool,), "i": (int,), "f": (float, int)}
 
 
 class Server:
-    """Asks for one model over HTTP, from any thread.
+    """Requests for one model over HTTP, from any thread.
 
     The address may have a path, and a user and a password for a proxy that wants them.
 
     Attributes:
         address: for messages, without the password.
-        max_bytes: bytes of a message in either direction, at most.
+        max_bytes: largest size of a message in either direction, in bytes.
     """
 
     def __init__(self, to: Connection) -> None:
@@ -50,7 +50,7 @@ class Server:
                 f"`address` is not a URL ({error}). Received: "
                 f"{without_password(to.address)!r}"
             ) from None
-        # In the URL, httpx would log the password.
+        # httpx would log a password in the URL.
         auth = (url.username, url.password) if url.userinfo else None
         self.address = str(url.copy_with(userinfo=b""))
         place = self.address.rstrip("/")
@@ -65,7 +65,7 @@ class Server:
             auth=auth,
             headers={**usual, **to.headers},
             limits=httpx.Limits(),
-            # Neither proxies nor passwords that nobody named, and the system's CAs.
+            # No proxies or passwords from the environment, and the system's CAs.
             trust_env=False,
             verify=ssl.create_default_context(),
         )
@@ -90,9 +90,9 @@ class Server:
         data = json.dumps(value).encode()
         body = self.send(f"{self._version}:predict", data, timeout)
         with reading(self.address):
-            # The server sends all that there are.
+            # The server sends all outputs.
             found, specs = json.loads(body)["outputs"], call.signature.outputs
-            if len(specs) == 1:  # comes without its name
+            if len(specs) == 1:  # sent without its name
                 found = dict.fromkeys(specs, found)
             return {
                 name: _array(name, found[name], specs[name]) for name in call.outputs
@@ -102,12 +102,12 @@ class Server:
         """The body of the reply.
 
         Args:
-            url: address of what is asked.
-            body: what is sent; `None` to ask without.
+            url: address of the request.
+            body: body of the request; `None` for none.
             timeout: seconds to wait.
 
         Raises:
-            ServingError: there is none in time, or it says that something is wrong.
+            ServingError: no reply came in time, or it reports an error.
         """
         check_size(body or b"", self.max_bytes)
         end = time.monotonic() + timeout
@@ -140,7 +140,7 @@ class Server:
         return bytes(found)
 
     def close(self) -> None:
-        """Ends the connections."""
+        """Closes the connections."""
         self._client.close()
 
 

@@ -1,4 +1,4 @@
-"""Exports for other runtimes than TensorFlow: ONNX and CTranslate2."""
+"""Exports for runtimes other than TensorFlow: ONNX and CTranslate2."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ TOKENIZER, TARGET_TOKENIZER = "tokenizer.model", "target_tokenizer.model"
 
 
 def write_tokenizers(draft: FolderWriter, tokenizer: Tokenizer) -> dict[str, str]:
-    """Writes the SentencePiece model of a tokenizer, and that of targets if it differs.
+    """Writes the SentencePiece model of sources, and that of targets if it differs.
 
     Returns:
         The names of the files, as `source_tokenizer` and `target_tokenizer`.

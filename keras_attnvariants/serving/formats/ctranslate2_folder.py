@@ -1,4 +1,4 @@
-"""Folders that CTranslate2 translates with."""
+"""Export of models to CTranslate2."""
 
 import os
 from pathlib import Path
@@ -22,7 +22,7 @@ from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.machine import check_extra
 
 QUANTIZATIONS = ("float32", "float16", "int8")
-# The layers with weights, and these.
+# The layers with weights, and the names of these weights.
 WEIGHTS = {
     keras.layers.Dense: ("kernel", "bias"),
     keras.layers.Embedding: ("embeddings",),
@@ -40,8 +40,8 @@ def export_ctranslate2(
 ) -> Path:
     """Writes a folder that CTranslate2 translates with.
 
-    It has the model, its vocabularies, and its tokenizers as SentencePiece reads them.
-    Needs the extra `ctranslate2`.
+    It contains the model, its vocabularies and its SentencePiece tokenizers. Needs the
+    extra `ctranslate2`.
 
     Args:
         model: a `Transformer` with learned attention throughout, not quantized.
@@ -53,8 +53,8 @@ def export_ctranslate2(
         `path`. The folder appears complete or not at all.
 
     Raises:
-        ValueError: CTranslate2 has no such layer, which is named; or the extra is not
-            installed.
+        ValueError: CTranslate2 lacks a layer, which the message names; or the extra is
+            not installed.
         FileExistsError: the folder exists.
     """
     path = check_new(path)
@@ -121,7 +121,7 @@ def check_form(model: Any) -> None:
 
 
 def refuse(found: str) -> None:
-    """Raises the error about something that CTranslate2 does not have."""
+    """Raises the error about something that CTranslate2 lacks."""
     raise ValueError(
         "CTranslate2 has Transformers with learned attention, sinusoidal positions and "
         "feed-forward layers in every block, no others (ONNX has all). "
@@ -136,7 +136,7 @@ def named_weights(model: Transformer) -> dict[str, np.ndarray]:
     for layer in nested_layers(model):
         kinds = [names for kind, names in WEIGHTS.items() if isinstance(layer, kind)]
         for name in kinds[0] if kinds else ():
-            # Not the variable: what was learned beside a kernel (LoRA) is part of it.
+            # The attribute, not the variable: it includes the weights of LoRA.
             if (weight := getattr(layer, name, None)) is not None:
                 place = layer.weights[0].path.partition("/")[2].rpartition("/")[0]
                 found[f"{place}/{name}"] = ops.convert_to_numpy(weight)
@@ -144,6 +144,6 @@ def named_weights(model: Transformer) -> dict[str, np.ndarray]:
 
 
 def words(tokenizer: Tokenizer, count: int) -> list[str]:
-    """The pieces of a tokenizer, and names for rows of a larger table."""
+    """The pieces of a tokenizer, and names for the other rows of a larger table."""
     pieces = tokenizer.pieces
     return pieces + [f"<unused {n}>" for n in range(len(pieces), count)]

@@ -32,7 +32,7 @@ class TransformerWeights:
             `"target"`, may be missing if both are the same, and so may `"output"`.
         num_layers: numbers of encoder and decoder blocks.
         num_heads: number of heads of every layer.
-        pre_norm: whether layers are normalised before and not after them.
+        pre_norm: whether normalisation precedes layers instead of following them.
         activation: one of `ACTIVATIONS`.
         scale: factor of the embeddings.
     """

@@ -1,4 +1,4 @@
-"""Folders of ONNX graphs and of programs that search with them."""
+"""Export of models as ONNX graphs, with programs that search with them."""
 
 import os
 from pathlib import Path
@@ -32,9 +32,9 @@ def export_onnx(
     """Writes a folder with a model as three ONNX graphs, and with its search.
 
     `encode.onnx`, `initial_state.onnx` and `step.onnx` are the methods of a step model
-    (`keras_attnvariants.decoding.StepModel`) in float32; `step` also brings hypotheses
-    into the order of their parents, and returns log probabilities. `translate.py` and
-    `translate.js` are beam searches to read and change, without TensorFlow;
+    (`keras_attnvariants.decoding.StepModel`) in float32; `step` also reorders
+    hypotheses by their parents, and returns log probabilities. `translate.py` and
+    `translate.js` are beam searches without TensorFlow, to read and change;
     `model.json` has their settings. Needs the extra `onnx`, and TensorFlow as backend.
 
     Args:
@@ -42,7 +42,7 @@ def export_onnx(
         tokenizer: its tokenizer.
         path: the folder, which must not exist.
         beam_size, length_penalty: options of the searches; by default those of the
-            model's `search_settings`. The graphs have the number of hypotheses in them.
+            model's `search_settings`. The graphs fix the number of hypotheses.
 
     Returns:
         `path`. The folder appears complete or not at all, with the sha256 of every file
@@ -59,7 +59,7 @@ def export_onnx(
     check_pieces(tokenizer, model.source_vocabulary_size)
     check_pieces(tokenizer.target, model.vocabulary_size)
     check_extra("This export", "onnx", ("onnx", "tf2onnx"))
-    # Late: it needs the extra.
+    # Imported here because it needs the extra.
     from keras_attnvariants.backend.onnx_graphs import onnx_graph
 
     given = {"beam_size": beam_size, "length_penalty": length_penalty}
@@ -84,7 +84,7 @@ def export_onnx(
             draft.write_bytes(f"{name}.onnx", graph.SerializeToString())
         settings |= write_tokenizers(draft, tokenizer)
         draft.write_json("model.json", settings)
-        # An installation compiles the programs, in a folder beside them.
+        # Installation compiles the programs into a folder beside them.
         for template in sorted(filter(Path.is_file, TEMPLATES.iterdir())):
             draft.write_bytes(template.name, template.read_bytes())
     return path

@@ -1,8 +1,8 @@
 """The methods of a step model as functions of named tensors.
 
-Other formats than SavedModels hold these three functions as graphs, and a search is a
-program beside them. The graphs have float32 constants for weights, and none of the
-operators that only TensorFlow has.
+Formats other than SavedModels store these three functions as graphs; the search is a
+separate program. The weights in the graphs are float32 constants, and all operators
+exist outside of TensorFlow.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from keras_attnvariants.serving.exported import StoredWeights
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
-# What the names of the functions' inputs and outputs begin with.
+# Prefixes of the names of the functions' inputs and outputs.
 CONTEXT, STATE, NEXT = "context", "state", "next"
 
 
@@ -103,10 +103,10 @@ class StepFunctions:
 
 
 def names(kind: str, tree: NestedTensors) -> list[str]:
-    """A name for each tensor of a context or state; one for all of a common history.
+    """A name for each tensor of a context or state; a shared history has one name.
 
     Args:
-        kind: with which names begin.
+        kind: prefix of the names.
         tree: nested tensors.
     """
     histories: dict[int, str] = {}
@@ -125,7 +125,7 @@ def named(kind: str, tree: NestedTensors) -> dict[str, Tensor]:
 
 
 def packed(kind: str, tree: NestedTensors, tensors: Sequence[Tensor]) -> NestedTensors:
-    """The tensors of `named` in the structure that they were named in."""
+    """The tensors of `named` in their original structure."""
     given = dict(zip(named(kind, tree), tensors, strict=True))
     return keras.tree.pack_sequence_as(
         tree, [given[name] for name in names(kind, tree)]
@@ -151,12 +151,12 @@ def in_order_of(parents: Tensor, state: NestedTensors) -> NestedTensors:
 def traced(
     function: Callable[..., dict[str, Tensor]], inputs: list[tf.TensorSpec]
 ) -> tuple[Any, list[str], list[str]]:
-    """The graph of a function, of operators that are not TensorFlow's alone.
+    """The graph of a function, without operators that only TensorFlow has.
 
     Returns:
         The graph, and names for its inputs and outputs in their order.
     """
-    # What it would hand to XLA has them: caches that are written by general operators.
+    # A graph for XLA has none: it writes caches by general operators.
     graph = tf.function(function, inputs, autograph=False, jit_compile=True)
     found = graph.get_concrete_function()
     # TensorFlow lists the entries of a dict in the order of their keys.
@@ -164,7 +164,7 @@ def traced(
 
 
 def float_model(model: Any) -> Any:
-    """A model that computes in float32; one that says no dtype as it is."""
+    """The model in float32; a model without a stated dtype is returned as it is."""
     if getattr(model, "compute_dtype", "float32") == "float32":
         return model
     return with_policy(model, "float32")
