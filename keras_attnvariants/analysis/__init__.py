@@ -1,7 +1,7 @@
 """Analyses of heads and of translations, as tables and pictures.
 
-`ANALYSES` has them by the names of commands and files. What papers found, and what they
-leave open, stands in `analyses.toml`.
+`ANALYSES` maps the names of commands and files to them. `analyses.toml` has the
+findings of the papers and what they leave open.
 """
 
 from collections.abc import Callable
@@ -43,11 +43,11 @@ from keras_attnvariants.analysis.tables import Table as Table
 
 
 class Analysis(NamedTuple):
-    """An analysis, and the result of a paper that stands beside ours.
+    """An analysis, and the published result that is shown beside ours.
 
     Attributes:
-        function: takes a model, its tokenizer and data. Those in `COMPARISONS` take
-            functions that translate, by name of the system, before the data.
+        function: takes a model, its tokenizer and data. Those in `COMPARISONS` also
+            take translation functions, by name of the system, before the data.
         title: title of its table.
         source: where the paper shows it.
         finding: finding of the paper.
@@ -87,5 +87,5 @@ FUNCTIONS: dict[str, Callable[..., Table]] = {
 }
 ANALYSES = {name: Analysis(f, **TEXTS[name]) for name, f in FUNCTIONS.items()}
 
-# Those of several systems and their translations.
+# Analyses of the translations of several systems.
 COMPARISONS = ("bleu-by-length", "bleu-by-off-diagonality")

@@ -1,4 +1,4 @@
-"""Cross-attention against word alignments that were made by hand."""
+"""Cross-attention compared with manual word alignments."""
 
 import os
 from collections.abc import Iterable
@@ -105,8 +105,8 @@ def alignment_errors(model: Any, tokenizer: Any, pairs: Iterable[AlignedPair]) -
 def times_drawn(rng: np.random.Generator, sentences: int) -> np.ndarray:
     """Occurrences of each sentence in each sample, int `[1 + SAMPLES, sentences]`.
 
-    Row 0 is the corpus itself. Draws from Poisson's distribution are a bootstrap that
-    need not know how many sentences will come.
+    Row 0 is the corpus itself. Poisson draws are a bootstrap that need not know the
+    number of sentences in advance.
     """
     drawn = rng.poisson(1.0, (SAMPLES, sentences))
     return np.concatenate([np.ones_like(drawn[:1]), drawn])
@@ -147,8 +147,8 @@ def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[E
 def count_links(layer: Attended, examples: list[Example]) -> np.ndarray:
     """Numbers of links by sentence and head, int `[B, 1 + H, 4]`.
 
-    Head 0 is the mean of the heads. Of each: its links, those that are sure, those that
-    are possible, and the sure links that there are.
+    Head 0 is the mean of the heads. The four numbers are its links, the sure ones and
+    the possible ones among them, and all sure links of the pair.
     """
     mean = layer.weights.mean(1, keepdims=True)
     weights = np.concatenate([mean, layer.weights], axis=1)
@@ -182,7 +182,7 @@ def read_alignments(
         folder: folder of the files, such as `gold-align-grc-en`.
         source_language, target_language: languages of the model.
         split: name of the split.
-        reverse: whether the first number of a link is that of the target word.
+        reverse: whether the target word comes first in a link.
 
     Raises:
         FileNotFoundError: a file is missing.
@@ -199,6 +199,6 @@ def read_alignments(
 
 
 def existing(path: Path) -> Path:
-    """The file of this name, or with `.gz`."""
+    """The file of this name, or with `.gz` appended."""
     compressed = path.with_name(f"{path.name}.gz")
     return compressed if compressed.is_file() and not path.is_file() else path

@@ -26,7 +26,7 @@ from keras_attnvariants.utils.checks import check_integer
 
 # The paper does not say where its bins end.
 WORDS = (10, 20, 30, 40)
-# Self-attention, by which sentences are sorted.
+# Self-attention that sentences are sorted by.
 PLACES = ("encoder", "decoder")
 
 
@@ -40,7 +40,7 @@ class BinScore(NamedTuple):
         system: name of the system.
         bleu: its BLEU.
         bleu_low, bleu_high: 95 % interval, from resampled sentences.
-        difference: to the first system; `None` for itself.
+        difference: BLEU minus that of the first system; `None` for the first.
         difference_low, difference_high: its 95 % interval, from the same samples.
     """
 
@@ -72,10 +72,10 @@ def bleu_by_length(
             `Translator(model, tokenizer).translate`, by name; the others are compared
             with the first.
         pairs: sources and references, read once.
-        edges: the longest references of all bins but the last, in words between white
-            space. The paper does not give them.
-        samples: number of times that the sentences of a bin are drawn again.
-        seed: seed of these draws.
+        edges: the longest references of all bins but the last, in words separated by
+            white space. The paper does not give them.
+        samples: number of bootstrap samples of each bin.
+        seed: seed of the samples.
         tokenize: sacrebleu's tokenizer.
 
     Returns:
@@ -169,8 +169,8 @@ def bin_scores(
     Args:
         systems, samples, seed, tokenize: see `bleu_by_length`.
         texts: sources and references.
-        by: by name of a quantity, its values for the sentences, `[n]`, and the numbers
-            of their bins, int `[n]`; -1 for none.
+        by: for each quantity, its values for the sentences, `[n]`, and the numbers of
+            their bins, int `[n]`; -1 for no bin.
 
     Raises:
         ValueError: see `bleu_by_length`.

@@ -17,7 +17,7 @@ from keras_attnvariants.decoding import Translator
 from keras_attnvariants.utils.chunks import chunks
 
 CHUNK = 512
-# Of You et al. 2020, Fig. 5; larger distances are one bin.
+# As in You et al. 2020, Fig. 5; larger distances share one bin.
 LONGEST = 15
 SCORES = ("sum", "mean")
 SUBJECT_VERB = ("subj-verb-agreement", "subj_verb_agreement")
@@ -29,7 +29,7 @@ class CategoryAccuracy(NamedTuple):
     Attributes:
         category: kind of mistake in the other translation.
         pairs: number of pairs.
-        right: number of those in which the reference scores strictly better.
+        right: number of pairs in which the reference scores strictly better.
         accuracy: `100 * right / pairs`.
         low, high: its 95 % interval (Wilson 1927).
         score: the scores that are compared: the `"sum"` of the log probabilities of
@@ -51,8 +51,8 @@ def contrastive_accuracy(
     """The share of references that a model prefers to contrastive translations.
 
     A pair is right if the log probability of its reference, the sum over tokens and
-    EOS, is strictly greater (Sennrich 2017; You et al. 2020, Table 4). The same is told
-    of means over tokens.
+    EOS, is strictly greater (Sennrich 2017; You et al. 2020, Table 4). Accuracies by
+    means over tokens are reported as well.
 
     Args:
         model: a step model that can be called, such as a `Transformer`.
@@ -60,8 +60,8 @@ def contrastive_accuracy(
         pairs: see `read_contrastive`; read once.
 
     Returns:
-        A `CategoryAccuracy` for each category, in the order in which they come, by sums
-        and by means.
+        A `CategoryAccuracy` for each category, in order of appearance, by sums and by
+        means.
 
     Raises:
         ValueError: there are no pairs.
@@ -78,9 +78,9 @@ class DistanceAccuracy(NamedTuple):
 
     Attributes:
         measure: kind of `distance`: the annotated `"distance"` between the two words
-            that agree, or, where there is no annotation, the `"position of the changed
-            word"` in its sentence, from 1, which is a stand-in only.
-        distance: in words; 16 for all that are longer than 15.
+            that agree, or, without annotation, the `"position of the changed word"` in
+            its sentence, from 1, as a substitute.
+        distance: in words; 16 for all above 15.
         pairs, right, accuracy, low, high, score: see `CategoryAccuracy`.
     """
 
@@ -104,11 +104,11 @@ def agreement_by_distance(
 
     Args:
         model, tokenizer, pairs: see `contrastive_accuracy`.
-        categories: beginnings of the names of the categories that count.
+        categories: prefixes of the names of the categories to count.
 
     Returns:
-        A `DistanceAccuracy` for each distance from 1 to 15, and one for more, by sums
-        and by means.
+        A `DistanceAccuracy` for each distance from 1 to 15, and one for larger ones, by
+        sums and by means.
 
     Raises:
         ValueError: there are no pairs of these categories.
@@ -152,9 +152,9 @@ def judged(
     """The pairs, and whether the model prefers their references by each score.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no pairs.
     """
-    # Without XLA: compiling for every shape takes longer than the pairs.
+    # Without XLA: compiling for every shape takes longer than scoring.
     score, empty = Translator(model, tokenizer, xla=False).score, True
     for chunk in chunks(pairs, CHUNK):
         empty = False

@@ -13,12 +13,12 @@ from keras_attnvariants.data.text_files import read_text_lines
 
 
 class ContrastivePair(NamedTuple):
-    """A source, its translation, and one that is wrong in one respect.
+    """A source, its translation, and a translation with one mistake.
 
     Attributes:
         source, reference, contrastive: the texts.
         category: kind of mistake.
-        distance: between the words that have to agree; `None` if it is not annotated.
+        distance: distance between the words that must agree; `None` if not annotated.
     """
 
     source: str
@@ -39,7 +39,7 @@ class Mistake:
 
 @dataclass
 class Entry:
-    """A sentence there; what else it has does not matter."""
+    """A sentence in this JSON; other fields are ignored."""
 
     source: str
     reference: str
@@ -47,7 +47,7 @@ class Entry:
 
 
 def read_contrastive(path: os.PathLike[str] | str) -> Iterator[ContrastivePair]:
-    """Contrastive pairs; those of a folder are read as they are needed.
+    """Contrastive pairs; a folder is read lazily.
 
     Args:
         path: A folder with files `<category>.src.<language>`,
@@ -86,7 +86,7 @@ def read_folder(folder: Path) -> Iterator[ContrastivePair]:
 
 
 def part(folder: Path, category: str, name: str) -> Path:
-    """The one file of a category that has this part of it."""
+    """The only file with this part of a category."""
     found = sorted(folder.glob(f"{category}.{name}.*"))
     if len(found) != 1:
         raise FileNotFoundError(

@@ -1,4 +1,4 @@
-"""The direction of heads: distance, offsets from the diagonal, and sharpness."""
+"""Statistics of heads: distances, offsets from the diagonal, and entropy."""
 
 from typing import Any
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.utils.checks import check_integer
 
 NEAREST = range(-3, 4)
-# In tokens: a row is off the diagonal if it looks as far as this.
+# A row is off the diagonal if it looks at least this many tokens away.
 FAR = 2
 
 
@@ -92,7 +92,7 @@ class DistanceWeight(NamedTuple):
         distance: position of the key minus that of the query.
         weight: the sum of the weights there, over the number of rows: a mean over
             heads.
-        even: the same if each row had equal weights on all that it could attend to.
+        even: the same for uniform weights over all that each row can attend to.
     """
 
     place: str
@@ -111,7 +111,7 @@ def weight_by_distance(
 
     Args:
         model, tokenizer, pairs: see `locality`.
-        farthest: the largest distance that has a row, to both sides.
+        farthest: the largest distance with a row, in both directions.
 
     Returns:
         A `DistanceWeight` for each layer and distance. Over all distances the weights
@@ -148,8 +148,8 @@ class HeadEntropy(NamedTuple):
     Attributes:
         place, layer, head: the head; numbers from 1, layers from the bottom.
         entropy: mean of `-sum_j a_ij log2 a_ij`, in bits.
-        relative: mean of the entropy over that of equal weights on all that the row
-            could attend to, from 0 to 1; `None` if no row has a choice.
+        relative: mean of the entropy divided by that of uniform weights over all that
+            the row can attend to, from 0 to 1; `None` if no row has a choice.
         tokens: number of rows with weights.
     """
 
@@ -212,13 +212,13 @@ class HeadDiagonality(NamedTuple):
 def off_diagonality(model: Any, tokenizer: Any, pairs: Pairs, far: int = FAR) -> Table:
     """The share of tokens that look `far` or farther (You et al. 2020, Fig. 6).
 
-    The value of a sentence is its share of such tokens, and that of a place the mean
-    over its heads and layers; the paper does not say how it averages. The paper looks
-    at the self-attention of encoder and decoder only.
+    The value of a sentence is its share of such tokens; the value of a place is the
+    mean over its heads and layers. The paper does not say how it averages, and covers
+    only self-attention in encoder and decoder.
 
     Args:
         model, tokenizer, pairs: see `locality`.
-        far: smallest distance, in tokens, that is off the diagonal.
+        far: smallest distance, in tokens, that counts as off the diagonal.
 
     Returns:
         A `HeadDiagonality` for every place, and one for every head.

@@ -14,7 +14,7 @@ from keras_attnvariants.utils.records import grouped
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# In inches: of a panel, and of a bar.
+# In inches: size of a panel, and height of a bar.
 PANEL, BAR = (4.5, 3.2), 0.3
 COLORS = ("#4a78a8", "#c44e52", "#55a868", "#8172b3", "#cc8b3c", "#64b5cd")
 
@@ -23,13 +23,13 @@ class Point(NamedTuple):
     """One value.
 
     Attributes:
-        x, y: where it is; `x` may be a name.
-        series: what it belongs to.
-        label: what it is, in words; where `series` and `x` do not tell it.
+        x, y: coordinates; `x` may be a name.
+        series: name of its series.
+        label: description, if `series` and `x` do not suffice.
         low, high: its interval.
         group: the line within the series, such as a seed.
-        color, shape: instead of those of the series.
-        is_front: whether a line connects it with others of which that is so.
+        color, shape: override those of the series.
+        is_front: whether a line connects it with other such points.
     """
 
     x: Any
@@ -48,7 +48,7 @@ class Panel(NamedTuple):
     """One pair of axes.
 
     Attributes:
-        title: above them.
+        title: title above the axes.
         kind: see `Drawing`; the page of a comparison has `"overview"` too.
         points: in the order of their lines.
         across, up: labels of the axes.
@@ -76,9 +76,9 @@ class Drawing(NamedTuple):
         kind: `"points"`, one for each head beside or above its layer; `"lines"`; or
             `"bars"`, one below the other.
         panel, curve: names of the panel and the curve of a row, with its columns as
-            `{row.column}`. Points of all heads together are a curve of their own.
+            `{row.column}`. Points for all heads together form a separate curve.
         interval: columns with the ends of the interval.
-        x_end: column of the end of a bin that begins at `x`: its middle is shown.
+        x_end: column of the end of a bin that begins at `x`; the middle is shown.
     """
 
     y: str
@@ -123,7 +123,7 @@ class Drawing(NamedTuple):
 
 
 def side_by_side(points: Sequence[Point]) -> list[Point]:
-    """The points, those of a series beside those of another, so that none hides one."""
+    """The points, with the series shifted sideways so that they do not overlap."""
     names = list(grouped(points, "series"))
     shifts = {n: 0.16 * (i - (len(names) - 1) / 2) for i, n in enumerate(names)}
     return [point._replace(x=point.x + shifts[point.series]) for point in points]
@@ -155,7 +155,7 @@ def draw_panels(panels: Sequence[Panel]) -> "Figure":
 def draw_curve(
     axis: Any, kind: str, number: int, name: str, points: Sequence[Point]
 ) -> None:
-    """Points, a line with its interval, or bars with theirs."""
+    """Draws points, a line with its interval, or bars with theirs."""
     x, y, low, high = zip(*((p.x, p.y, p.low, p.high) for p in points), strict=True)
     color = COLORS[number % len(COLORS)]
     if kind == "bars":
@@ -173,7 +173,7 @@ def draw_curve(
 
 
 def decorate(axis: Any, title: str, across: str, up: str = "") -> None:
-    """Title, labels of the axes, grid and quiet axes."""
+    """Adds title, axis labels and grid, and makes the axes unobtrusive."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_title(title, fontsize=10, color=INK, loc="left")

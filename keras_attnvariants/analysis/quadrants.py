@@ -39,7 +39,7 @@ class QuadrantShare(NamedTuple):
         measure: `"mass"`, the sum of the weights; `"strong"`, the number of weights
             above a threshold; `"winner"`, the number of positions and heads where the
             largest weight is in the quadrant.
-        query, key: number of tokens of a query and of what it attends to.
+        query, key: number of tokens in a query and in a key.
         share: in percent; all quadrants of a layer sum to 100, or to 0 if there are
             none to count.
     """
@@ -57,9 +57,9 @@ def activation_shares(
 ) -> Table:
     """The shares of quadrants in the weights (Nguyen and Joty 2018, Tables 3 and 4).
 
-    The paper does not define its "activations"; there are three measures, see
+    The paper does not define its "activations", so there are three measures; see
     `QuadrantShare`. Interleaved attention has four quadrants: token or phrase queries,
-    token or phrase keys. Attention with one query has one for each order of n-grams.
+    token or phrase keys. Attention with one query has one for each n-gram order.
 
     Args:
         model, tokenizer, pairs: see `locality`.
@@ -99,7 +99,7 @@ class QuadrantWeight(NamedTuple):
 
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
-        query, key: number of tokens of the query and of what it attends to.
+        query, key: number of tokens in the query and in the key.
         row, column: positions of their last tokens, from 0.
         row_text, column_text: their tokens.
         weight: the mean over heads.
@@ -117,10 +117,10 @@ class QuadrantWeight(NamedTuple):
 
 
 class QuadrantMaps(Table):
-    """Heat maps of quadrants: one row, `QuadrantWeight`, a cell."""
+    """Heat maps of quadrants, with a row (`QuadrantWeight`) for each cell."""
 
     def figure(self) -> "Figure":
-        """The matrices, with one scale of colours for all."""
+        """The matrices, with a common colour scale."""
         maps = []
         for (place, layer, query, key), rows, columns, weights in self.matrices():
             title = f"{place} {layer}\n{gram_name(query)} to {gram_name(key)}"
@@ -150,7 +150,7 @@ def quadrant_maps(model: Any, tokenizer: Any, source: str, target: str) -> Quadr
         model, tokenizer, source, target: see `Reading`; the model has phrase attention.
 
     Returns:
-        A row for each query and n-gram; the picture has one scale of colours for all.
+        A row for each query and n-gram; the picture has one colour scale.
 
     Raises:
         ValueError: the sentence does not fit the model, or no layer has phrase
@@ -212,7 +212,7 @@ def quadrants(layer: LayerWeights) -> np.ndarray:
 
 
 def winners(scores: np.ndarray) -> np.ndarray:
-    """Float64 `[M, N]`: in how many rows of `[B, H, T, M, N, S]` each has the maximum.
+    """Float64 `[M, N]`: number of rows of `[B, H, T, M, N, S]` that each quadrant wins.
 
     Rows without weights are not counted.
     """

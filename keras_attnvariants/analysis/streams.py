@@ -29,7 +29,7 @@ PLACES = ("encoder", "decoder", "cross")
 CHUNK = 1024
 SHORTEST = 16
 MOST_SENTENCES = 64
-# Of one head, over the sentences of a batch: what memory is a multiple of.
+# Weights of one head on a batch; memory is a multiple of this.
 MOST_WEIGHTS = 1 << 17
 NO_WEIGHTS = "No layer of this model has weights of this kind. n-grams have none."
 
@@ -39,7 +39,7 @@ class Example(NamedTuple):
 
     Attributes:
         source_ids, target_ids: their tokens, without BOS and EOS.
-        note: whatever an analysis knows of the pair.
+        note: further data of an analysis about the pair.
     """
 
     source_ids: Sequence[int]
@@ -54,9 +54,9 @@ class Attended(NamedTuple):
         place: `"encoder"`, `"decoder"` or `"cross"`.
         depth: number of the layer, from 1 at the bottom.
         weights: `[B, H, T, S]`, between tokens; rows of padding are 0.
-        real: bool `[B, T]`, the rows that are none.
-        keys: bool `[B, S]`, the columns that are none.
-        raw: the weights as the layer returned them, with the layer.
+        real: bool `[B, T]`, the rows that are not padding.
+        keys: bool `[B, S]`, the columns that are not padding.
+        raw: the layer, and the weights as it returned them.
     """
 
     place: str
@@ -73,7 +73,7 @@ class Attended(NamedTuple):
 
     @property
     def seen(self) -> np.ndarray:
-        """Bool `[B, T, S]`: what each row could attend to."""
+        """Bool `[B, T, S]`: the positions that each row can attend to."""
         seen = self.real[:, :, None] & self.keys[:, None]
         return np.tril(seen) if self.place == "decoder" else seen
 
@@ -89,7 +89,7 @@ class Batch(NamedTuple):
     Attributes:
         numbers: int `[B]`, the numbers of the pairs in the corpus, from 0.
         examples: the pairs.
-        layers: the weights of every layer that has some.
+        layers: the weights of every layer with weights.
     """
 
     numbers: np.ndarray
@@ -108,8 +108,7 @@ class Stream:
         examples: the corpus, read once.
 
     Attributes:
-        sentences, skipped: numbers of pairs so far that were analysed, and that were
-            not.
+        sentences, skipped: numbers of pairs analysed and skipped so far.
     """
 
     def __init__(self, model: Any, examples: Iterable[Example]) -> None:
@@ -208,11 +207,12 @@ def layer_sums(
 
     Args:
         stream: the weights.
-        measure: returns an array; `None` for a layer that does not count.
+        measure: returns an array, or `None` to skip a layer.
         missing: the error if no layer counts.
 
     Returns:
-        Sums by place and depth: places as data flows, layers from the bottom.
+        Sums by place and depth: places in the order of data flow, layers from the
+        bottom.
 
     Raises:
         ValueError: no layer counts.
@@ -234,7 +234,7 @@ def per_head(layer: Attended, *values: np.ndarray) -> np.ndarray:
 
     Args:
         layer: the weights.
-        *values: `[B, H, T]` each, or of a shape that is repeated to it.
+        *values: `[B, H, T]` each, or a shape that broadcasts to it.
     """
     rows = layer.rows
     parts = [rows, *(value * rows for value in values)]

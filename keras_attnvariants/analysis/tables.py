@@ -28,7 +28,7 @@ from keras_attnvariants.utils.records import write_csv
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# Characters of a line of text.
+# Width of text, in characters.
 WIDTH = 160
 TEXTS = tomllib.loads(Path(__file__).with_name("analyses.toml").read_text("utf-8"))
 
@@ -40,10 +40,9 @@ class Table(JupyterMixin):
     Attributes:
         title: title of the table.
         rows: the rows, in order; named tuples of one kind.
-        sentences: number of sources with their targets that were analysed; 0 for a
-            table that is not of them.
-        skipped: number of those that were not: empty, or too long for the model.
-        drawings: ways to draw the rows; the first one is taken that finds values.
+        sentences: number of pairs analysed; 0 if the table is not about pairs.
+        skipped: number of pairs that were empty or too long for the model.
+        drawings: ways to draw the rows; the first one that finds values is used.
     """
 
     title: str
@@ -79,7 +78,7 @@ class Table(JupyterMixin):
     def to_csv(self, path: str | os.PathLike[str]) -> None:
         """Writes the rows under a line with the names of the columns, as UTF-8.
 
-        Fractions have six digits, and nothing stands for `None`.
+        Fractions have six digits; `None` becomes an empty cell.
 
         Raises:
             OSError: the file cannot be written.
@@ -117,12 +116,12 @@ class Table(JupyterMixin):
     def __rich_console__(
         self, console: Console, options: ConsoleOptions
     ) -> Iterator[rich.table.Table]:
-        """The table; one that is too wide in parts, one after another."""
+        """The table, split into several if it is too wide."""
         skipped = f", {self.skipped:,} skipped" if self.skipped else ""
         pairs = f"{self.sentences:,} pair{'s' if self.sentences != 1 else ''}"
         title = f"{self.title}{f' ({pairs}{skipped})' if self.sentences else ''}"
         for columns in self._parts(options.max_width):
-            # As wide as its title, which would be broken otherwise.
+            # As wide as its title, which would wrap otherwise.
             width = min(len(title), options.max_width)
             table = rich.table.Table(title=title, box=None, min_width=width)
             for name, cells in columns.items():

@@ -21,7 +21,7 @@ from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.folders import FolderWriter
 
-# A word of the source and one of the target, from 0.
+# Numbers of a source word and a target word, from 0.
 Link = tuple[int, int]
 LINK = re.compile(r"(\d+)([-p?])(\d+)")
 
@@ -34,11 +34,11 @@ _WORD = re.compile(r"\S+")
 def parse_links(
     text: str, reverse: bool, where: str
 ) -> tuple[frozenset[Link], frozenset[Link]]:
-    """The sure and the possible links of a line; the sure ones are possible, too.
+    """The sure and the possible links of a line; sure links are also possible.
 
     Args:
         text: `0-0 1-2` for sure links, `1p2` or `1?2` for possible ones.
-        reverse: whether the first number of a link is that of the target word.
+        reverse: whether the target word comes first in a link.
         where: line and file, for the error message.
 
     Raises:
@@ -76,13 +76,13 @@ def check_links(
 def cached_alignments(
     folder: Path, files: ParallelFiles, path: Path, max_characters: int
 ) -> Path:
-    """The file with the links of those pairs that cleaning keeps, written once.
+    """The file with the links of the pairs that cleaning keeps, written once.
 
     It has the sure links of each pair, such as `0-0 1-2`, sorted.
 
     Args:
         folder: the cleaned corpus.
-        files: those of the training split before cleaning.
+        files: the training split before cleaning.
         path: one line of links for each pair, plain or `.gz`.
         max_characters: as for `clean_split`.
 
@@ -115,7 +115,7 @@ def cached_alignments(
 
 
 def shifted(lines: Iterable[str], words: int) -> Iterator[str]:
-    """Lines of links whose sources have so many words more in front."""
+    """Lines of links, for sources with `words` more words in front."""
     for line in lines:
         links, _ = parse_links(line, False, "a file of the cache")
         yield written((source + words, target) for source, target in links)
@@ -129,10 +129,10 @@ def written(links: Iterable[Link]) -> str:
 def write_token_links(
     files: ParallelFiles, alignments: Path, tokenizer: Tokenizer, path: Path
 ) -> None:
-    """Writes the links between the tokens of each pair, from those between words.
+    """Converts links between words to links between tokens, and writes them.
 
-    A token of a word is linked to every token of every word that its word is linked to.
-    The entries of the `TokenFile` are target token and source token.
+    A token is linked to all tokens of all words that its word is linked to. An entry of
+    the `TokenFile` is a target token and a source token.
     """
 
     def found() -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -155,7 +155,7 @@ def write_token_links(
 def words_of_tokens(tokenizer: Tokenizer, texts: Sequence[str]) -> list[np.ndarray]:
     """The number of the word, from 0, that each token of a text belongs to.
 
-    Words are separated by white space in the text, whatever normalization makes of it.
+    Words are separated by white space in the text before normalization.
     """
     numbers = []
     for text, begins in zip(texts, tokenizer.begins(texts), strict=True):
@@ -171,7 +171,7 @@ def token_links(
     """Links between tokens, int32 `[links, 2]`: target token and source token.
 
     Args:
-        links: between words.
+        links: links between words.
         source, target: the number of the word that each token belongs to.
     """
     linked = np.zeros((target.max(initial=0) + 1, source.max(initial=0) + 1), bool)

@@ -1,7 +1,7 @@
-"""Recordings: files of sound as rows of integers, as texts are rows of subwords.
+"""Recordings as rows of integers, just as texts are rows of subwords.
 
 A sample of 16 bits at 16,000 Hz is one id: its value, at least -32,767, plus 32,768.
-So 0 is padding, as in texts.
+Thus 0 is padding, as in texts.
 """
 
 from __future__ import annotations
@@ -29,24 +29,23 @@ from keras_attnvariants.utils.machine import check_extra
 if TYPE_CHECKING:
     from keras_attnvariants.data.tokenizer import Tokenizer
 
-# Ending of the files of a corpus that have the path of a recording in each line.
 SAMPLE_RATE = 16_000
 SILENCE = 1 << 15  # the id of a sample of 0
-# Others are mistakes, and would take any amount of memory.
+# Other rates are mistakes, and memory would be unbounded.
 _RATES = (1_000, 768_000)
 _BLOCK = 1 << 16
 
 
 class AudioTokenizer:
-    """Reads recordings as rows of ids, and decodes the texts of subwords.
+    """Encodes recordings as rows of ids, and decodes subwords to texts.
 
     Args:
         target: the tokenizer of the texts.
 
     Attributes:
-        target: the same.
-        source_stride: ids that are one position of an encoder, of 40 ms.
-        reads: what a source is, `"audio"`.
+        target: the same tokenizer.
+        source_stride: number of ids per encoder position, which lasts 40 ms.
+        reads: kind of its sources, `"audio"`.
 
     Example:
 
@@ -73,15 +72,15 @@ class AudioTokenizer:
     ) -> list[np.ndarray]:
         """The ids of recordings by their paths, uint16 `[samples]` each.
 
-        There are none for `""`, which stands for one that could not be read.
+        `""` stands for an unreadable recording, and has no ids.
 
         Args:
             texts: the paths.
-            longest: ids of a recording that are read; `None` for all.
+            longest: number of ids to read of a recording; `None` for all.
 
         Raises:
             FileNotFoundError: there is no such recording.
-            ValueError: it is none, or is damaged.
+            ValueError: it is no recording, or is damaged.
         """
         if isinstance(texts, str):
             raise TypeError(f"`texts` must be a list of paths. Received: {texts!r}")
@@ -98,7 +97,7 @@ class AudioTokenizer:
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """The ids of the recordings that a file lists, and their number, one by one.
 
-        A recording that cannot be read has none, with a warning, as an empty line has.
+        An unreadable recording has none, with a warning, and so has an empty line.
         """
         for line in read_text_lines(path):
             try:
@@ -122,8 +121,8 @@ class AudioTokenizer:
 def ids_of(samples: np.ndarray) -> np.ndarray:
     """The ids of float samples from -1 to 1, uint16.
 
-    They are those of `models.speech.samples_to_ids`, without Keras, which JAX would
-    compile for each length.
+    They equal those of `models.speech.samples_to_ids`, but without Keras, where JAX
+    would compile for each length.
     """
     scaled = np.rint(samples * np.float32(SILENCE))
     clipped = np.clip(scaled, 1 - SILENCE, SILENCE - 1)
@@ -131,9 +130,9 @@ def ids_of(samples: np.ndarray) -> np.ndarray:
 
 
 def wav_of(samples: np.ndarray) -> bytes:
-    """A WAV file of float samples from -1 to 1 at 16,000 Hz, as it is sent to servers.
+    """A WAV file of float samples from -1 to 1 at 16,000 Hz, for requests to servers.
 
-    It has the ids of the samples: 16 bits each.
+    It has 16 bits per sample, and therefore the same ids.
     """
     buffer = io.BytesIO()
     with wave.open(buffer, "wb") as file:
@@ -147,21 +146,21 @@ def wav_of(samples: np.ndarray) -> bytes:
 def samples_of(path: os.PathLike[str] | str, longest: int | None = None) -> np.ndarray:
     """The samples of a recording at 16,000 Hz, float32 `[samples]`.
 
-    Channels are averaged. Of a WAV file that ends early, they are those that it has.
+    Channels are averaged. A truncated WAV file gives the samples that it has.
 
     Args:
         path: its file.
-        longest: samples that are read; `None` for all.
+        longest: number of samples to read; `None` for all.
 
     Raises:
         FileNotFoundError: there is no such recording.
-        ValueError: it is none, or is damaged.
+        ValueError: it is no recording, or is damaged.
     """
     import soxr
 
     with opened(path) as file:
         stream = soxr.ResampleStream(file.samplerate, SAMPLE_RATE, 1, "float32")
-        # In blocks: of an hour with several channels, memory holds one at 16,000 Hz.
+        # In blocks, so that memory holds only one channel at 16,000 Hz.
         blocks = file.blocks(_BLOCK, dtype="float32", always_2d=True)
         parts, count = [], 0
         for block in blocks:
@@ -180,13 +179,13 @@ def samples_of(path: os.PathLike[str] | str, longest: int | None = None) -> np.n
 
 
 def check_recording(path: Path) -> None:
-    """Raises unless a recording has samples, from its first to its last.
+    """Raises unless a recording has samples and is complete.
 
-    The first and the last are read, and what the file says of itself.
+    It reads the header and the last sample.
 
     Raises:
         FileNotFoundError: there is no such recording.
-        ValueError: it is none, is damaged or empty.
+        ValueError: it is no recording, is damaged or empty.
     """
     with opened(path) as file:
         file.seek(max(file.frames - 1, 0))
@@ -200,7 +199,7 @@ def stamp(folder: Path, paths: Iterable[bytes]) -> str:
     for path in paths:
         place = os.path.join(os.fsencode(folder.resolve()), path)
         digest.update(place)
-        # Of one that is missing or has no such name, cleaning tells.
+        # Cleaning reports missing files and invalid names.
         with suppress(OSError, ValueError):
             status = os.stat(place)
             digest.update(f" {status.st_size} {status.st_mtime_ns}\n".encode())
@@ -209,11 +208,11 @@ def stamp(folder: Path, paths: Iterable[bytes]) -> str:
 
 @contextmanager
 def opened(path: os.PathLike[str] | str) -> Iterator[Any]:
-    """Context with a recording as a `soundfile.SoundFile`; its errors in one line.
+    """Context that opens a recording as a `soundfile.SoundFile`, with one-line errors.
 
     Raises:
         FileNotFoundError: there is no such recording.
-        ValueError: it is none, or is damaged.
+        ValueError: it is no recording, or is damaged.
     """
     check_extra("Recordings", "speech", ["soundfile", "soxr"])
     import soundfile

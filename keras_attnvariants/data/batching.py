@@ -1,4 +1,4 @@
-"""Plans of batches: sentence pairs in few, fixed shapes under a token budget.
+"""Batch plans: sentence pairs in a few fixed shapes under a token budget.
 
 XLA compiles a program per shape, and padding is wasted work. The plan therefore chooses
 a few (rows, source length, target length) shapes that fit the lengths of the corpus,
@@ -53,27 +53,27 @@ class BatchPlan:
     `i` is batch `i % num_batches` of epoch `i // num_batches`.
 
     A plan keeps 4 bytes for each pair, and 4 for each of the two epochs that batches
-    are read from. It is made in blocks: of lengths with 16 bits it takes 4 bytes
-    more for each pair while it is made.
+    are read from. It is built in blocks: with 16-bit lengths, this takes 4 more bytes
+    for each pair.
 
     Args:
         source_lengths: Integers `[N]`, source positions of each pair.
         target_lengths: Integers `[N]`, target positions of each pair (the sentence
             with its EOS).
-        batch_tokens: Most padded source and target positions in a batch.
+        batch_tokens: Maximum number of padded source and target positions in a batch.
         seed: Non-negative integer, or `None` for the order of the corpus within
             each bucket, the same in every epoch.
         max_length: Longest source or target, in positions. Longer pairs, and
             pairs with an empty side, are skipped and counted.
-        max_shapes: Most shapes to use. With 32, about a tenth of the positions of
-            newspaper text are padding, and less of shorter sentences.
+        max_shapes: Maximum number of shapes. With 32, about a tenth of the positions of
+            newspaper text are padding, and less for shorter sentences.
         multiple: Lengths are rounded up to a multiple of this; 8 suits tensor cores,
             and pads more.
         shapes: The shapes of another plan, to compile nothing new; pairs that
             fit none are skipped and counted. `batch_tokens`, `max_length`,
             `max_shapes` and `multiple` are not used then.
-        mixture: Shares of several corpora, if not every pair is to be seen once in an
-            epoch. An epoch has as many pairs in any case. It needs a seed.
+        mixture: Shares of several corpora, instead of each pair once per epoch. The
+            number of pairs per epoch stays the same. It needs a seed.
 
     Raises:
         ValueError: If no pair is left, or an argument is out of range.
@@ -138,7 +138,7 @@ class BatchPlan:
         ]
         self._bucket = np.repeat(np.arange(len(counts)), counts)
         self._place = np.concatenate([np.arange(count) for count in counts])
-        # Two epochs are kept: prefetching straddles their border.
+        # Two epochs are kept: prefetching crosses their boundary.
         self._epoch = lru_cache(maxsize=2)(self._draw)
 
     @property
@@ -178,7 +178,7 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
         )
     fewest_batches = -(-count // most)
     highest = -(-count // fewest_batches)
-    # The fewest empty rows; of equals, the most rows.
+    # The fewest empty rows; among ties, the most rows.
     choices = range(highest, highest - highest // 16 - 1, -1)
     return min(choices, key=lambda rows: -count % rows)
 
@@ -186,10 +186,10 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
 class Draws:
     """The pairs that each epoch shows, by bucket.
 
-    An epoch has as many pairs as there are, whatever the shares. The pairs of a corpus
-    in a bucket have a fixed number of places, in proportion to their number, and take
-    turns: their order is drawn anew whenever all have been seen, so that over epochs
-    each pair of a corpus is seen as often as any other of it, up to one time.
+    An epoch has as many pairs as there are, for any shares. Within a bucket, each
+    corpus has a fixed number of places, in proportion to its pairs there. Its pairs
+    take turns, in an order that is drawn anew whenever all have been seen: over epochs,
+    all pairs of a corpus are seen equally often, up to a difference of one.
 
     Args:
         members: indices of the pairs in each bucket.
@@ -212,7 +212,7 @@ class Draws:
         self._places = _rounded(sizes * rates)
 
     def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Indices of the pairs in each bucket, as many as in every epoch."""
+        """Indices of the pairs in each bucket, the same number in every epoch."""
         found = []
         for bucket, cells in enumerate(self._cells):
             turns = [
@@ -238,7 +238,7 @@ class Draws:
 
 def _rounded(quotas: np.ndarray) -> np.ndarray:
     """Integers of the same sum, by the largest remainders."""
-    quotas = np.round(quotas, 6)  # what should be whole is
+    quotas = np.round(quotas, 6)  # integers up to rounding
     floors = np.floor(quotas)
     missing = int(round(quotas.sum() - floors.sum()))
     order = np.argsort((floors - quotas).ravel(), kind="stable")

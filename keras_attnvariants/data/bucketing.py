@@ -12,7 +12,7 @@ import numpy as np
 # A rectangle of the histogram: its counts, and the row and column that it begins at.
 _Part = tuple[np.ndarray, int, int]
 
-# Entries of a part: what is made of one stays in the cache of a processor.
+# Entries of a block, whose intermediate arrays fit into a processor's cache.
 BLOCK = 1 << 18
 
 _MOVES = tuple(move for move in product((-1, 0, 1), repeat=2) if any(move))
@@ -25,13 +25,12 @@ def choose_lengths(
     max_shapes: int,
     multiple: int,
 ) -> list[tuple[int, int]]:
-    """Chooses padded lengths by dividing the plane of lengths, and adjusting.
+    """Chooses padded lengths by dividing the plane of lengths, then adjusts them.
 
-    All pairs begin in one box, padded to its longest source and target. As long as
-    there are fewer than `max_shapes` boxes, the one whose division in two, across
-    either axis, saves the most padded positions is divided. Then lengths move by one
-    step as long as that saves positions; each pair takes the cheapest lengths that
-    hold it.
+    All pairs begin in one box, padded to its longest source and target. While there are
+    fewer than `max_shapes` boxes, one is divided in two along either axis, such that
+    this saves the most padded positions. Then lengths move by one step as long as that
+    saves positions; each pair takes the cheapest lengths that hold it.
 
     Args:
         source_lengths: Integers `[N]`, in positions.
@@ -69,7 +68,7 @@ def assign(
 ) -> np.ndarray:
     """Returns `[N]` the index of the cheapest lengths that hold each pair, or -1.
 
-    They are as small integers as can be: there may be very many pairs.
+    The integers are as small as possible, because there may be very many pairs.
     """
     bucket = np.full(len(source_lengths), -1, np.min_scalar_type(-len(lengths) - 1))
     # The most expensive first, so that the last assignment is the best.
@@ -85,15 +84,15 @@ def assign(
 
 
 def members(bucket: np.ndarray, count: int) -> list[np.ndarray]:
-    """The indices of the pairs in each of so many buckets, in order.
+    """The indices of the pairs in each of `count` buckets, in order.
 
-    They have 32 bits where that is enough: those of all pairs stay in memory.
+    They have 32 bits if possible, because those of all pairs stay in memory.
     """
     dtype = np.uint32 if len(bucket) <= 1 << 32 else np.uint64
     parts = [[np.zeros(0, dtype)] for _ in range(count)]
     for block in blocks(len(bucket)):
         order = np.argsort(bucket[block], kind="stable")
-        # Those of no bucket are the first.
+        # Pairs in no bucket come first.
         ends = np.searchsorted(bucket[block], np.arange(count), sorter=order)
         for found, pairs in zip(parts, np.split(order, ends)[1:], strict=True):
             found.append((pairs + block.start).astype(dtype))
@@ -101,7 +100,7 @@ def members(bucket: np.ndarray, count: int) -> list[np.ndarray]:
 
 
 def blocks(count: int) -> Iterator[slice]:
-    """Slices of an array of so many entries, one after another."""
+    """Consecutive slices of an array with `count` entries."""
     for start in range(0, count, BLOCK):
         yield slice(start, min(start + BLOCK, count))
 
@@ -187,7 +186,7 @@ def _box(counts: np.ndarray, row: int, column: int) -> _Box:
 
 
 def _tight(counts: np.ndarray, row: int, column: int) -> tuple[tuple[int, int], int]:
-    """Returns the padded size of a rectangle in cells, and its cells in all."""
+    """Returns the padded size of a rectangle, and the total of its pairs, in cells."""
     sources = np.flatnonzero(counts.any(axis=1))
     if not len(sources):
         return (0, 0), 0

@@ -38,8 +38,8 @@ class SplitReport:
         split: Name of the split.
         read: Pairs of lines in the files.
         written: Pairs in the cleaned split.
-        kept: Whether bad pairs were written too. They are in all splits but those
-            for training, so that line numbers stay those of the files.
+        kept: Whether bad pairs were written too. They are in all splits except those
+            for training, to keep the line numbers of the files.
         problems: Number of bad pairs by kind.
         bad_recordings: The place of each bad recording, and what is wrong with it.
     """
@@ -71,8 +71,8 @@ def clean_split(
 ) -> SplitReport:
     """Writes the pairs of a split as two plain UTF-8 files.
 
-    Repeated pairs are found by 16 bytes of each good one, which take about 100 bytes of
-    memory.
+    Repeated pairs are found by a 16-byte hash of each good one, which takes about 100
+    bytes of memory.
 
     Args:
         split: Name of the split.
@@ -80,9 +80,9 @@ def clean_split(
         files: Source and target file to write.
         max_characters: Longest line; longer ones are counted as over-long.
         keep_bad: Whether to write bad pairs too, as far as they are text.
-        unique: Whether to leave out pairs that came before.
-        recordings: If sources are paths of recordings, the folder that they begin in;
-            they are written as whole paths, and those that cannot be read as `""`.
+        unique: Whether to leave out repeated pairs.
+        recordings: If sources are paths of recordings, the folder that they are
+            relative to. They are written as absolute paths, or `""` if unreadable.
     """
     if recordings is not None:
         check_extra("Recordings", "speech", ["soundfile", "soxr"])
@@ -129,7 +129,7 @@ def clean_pair(
 
 
 def clean_recording(path: Path) -> tuple[str, str]:
-    """The whole path of a recording, and `""`; or `""` and what is wrong with it."""
+    """The absolute path of a recording and `""`, or `""` and what is wrong with it."""
     try:
         check_recording(path)
     except (OSError, ValueError) as error:

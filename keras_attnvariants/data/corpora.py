@@ -45,7 +45,7 @@ _CLEANING_VERSION = 2
 _REPORT = "report.json"
 # Share of lines that may be in another encoding.
 MAX_INVALID = 0.01
-# Part of a path, and of no name of a registered corpus.
+# Found in paths, but not in names of registered corpora.
 _PATH = re.compile(rf"/|{re.escape(os.sep)}|\.(tsv|gz)$")
 
 
@@ -59,7 +59,7 @@ class Corpus:
         target_language: Code of the language to translate into.
         folder: Cache folder with the cleaned files.
         splits: `ParallelFiles` by name of the split: "train", "validation", "test"
-            and whatever else there is.
+            and any others.
         reports: A `SplitReport` by name of the split.
         notes: Remarks for the user, one line each.
         mixture: Shares of several corpora in training; `None` for a single one. See
@@ -67,10 +67,10 @@ class Corpus:
         tags: Words that the sources of some corpora begin with.
         alignments: File with the links between the words of each pair of the training
             split, if there are any.
-        revision: Name and commit of a data set of the hub, of several with spaces
-            between; `""` if none is.
+        revision: Name and commit of a data set of the hub, separated by spaces for
+            several; `""` for none.
         inputs: Files that it was read from.
-        task: Name of what is learned from it, see `keras_attnvariants.data.tasks`.
+        task: Name of its task, see `keras_attnvariants.data.tasks`.
     """
 
     name: str
@@ -127,12 +127,11 @@ def load_corpus(
 ) -> Corpus:
     """Finds, checks and cleans a parallel corpus.
 
-    The cleaned splits are plain UTF-8 files in the cache, written once, so that
-    later steps stream them. Pairs with invalid UTF-8, a NUL, an empty or an
-    over-long side are counted in `corpus.report`; they are left out of splits
-    whose names begin with "train" and kept, as far as they are text, in all
-    others, so that line `i` stays line `i` of the file. Byte order marks and CR at
-    line ends are dropped.
+    The cleaned splits are plain UTF-8 files in the cache, written once, so that later
+    steps can stream them. Pairs with invalid UTF-8, a NUL, an empty or an over-long
+    side are counted in `corpus.report`; they are left out of splits whose names begin
+    with "train" and kept, as far as they are text, in all others, so that line `i`
+    stays line `i` of the file. Byte order marks and CR at line ends are dropped.
 
     Args:
         spec: One of
@@ -144,16 +143,16 @@ def load_corpus(
               3 % of the lines each become validation and test, chosen by hash;
             - a data set of the Hugging Face hub, `hf:NAME`, `hf:NAME:CONFIG` or one of
               these with `@REVISION`, which has the languages in a column
-              `translation` or as columns. Its splits have their names here;
+              `translation` or as columns. Its splits keep their names;
             - the name of a registered corpus, such as `"bible-de-en"`, which is
               fetched once. `corpus_names()` lists them.
 
-            If the task is `"speech"`, sources are paths of recordings, whole
-            or from the folder of the file. Those that cannot be read are bad; in the
-            cleaned files, paths are whole, or empty for bad ones.
+            If the task is `"speech"`, sources are paths of recordings, absolute or
+            relative to the folder of the file. Unreadable ones are bad. In the cleaned
+            files, paths are absolute, or empty for bad ones.
         source_language: Language code as in the file names; by default that of the
             task.
-        target_language: The same of the other side.
+        target_language: The same for the other side.
         cache_dir: Where cleaned and fetched files go; default
             `~/.cache/keras_attnvariants`, or the folder that the environment
             variable `KAV_CACHE` names.
@@ -165,10 +164,10 @@ def load_corpus(
             line for each pair of its files, such as `0-0 1-2` for the first source word
             and the first target word, the second and the third. Words are separated by
             white space. See docs/training.md.
-        unique: Whether to leave pairs out that came before in the split, if its name
-            begins with "train". They are counted as repeated.
-        task: Name of what is to be learned from it. It decides which other forms of a
-            corpus are read, see `keras_attnvariants.data.tasks`.
+        unique: Whether to leave out repeated pairs in splits whose names begin with
+            "train". They are counted as repeated.
+        task: Name of the task. It decides which other formats of a corpus are read, see
+            `keras_attnvariants.data.tasks`.
 
     Returns:
         The `Corpus`.
@@ -177,7 +176,7 @@ def load_corpus(
         FileNotFoundError: If the path does not exist.
         ValueError: If a name is unknown, the package for the hub is not installed, a
             language is missing, the two files of a split differ in length, a file is
-            empty, broken or not UTF-8 text, or the alignments are not of the training
+            empty, broken or not UTF-8 text, or the alignments do not fit the training
             split.
         FetchError: If a registered corpus, or one of the hub, cannot be fetched.
 
@@ -235,7 +234,7 @@ class _Found(NamedTuple):
 
     @property
     def recordings(self) -> Path | None:
-        """The folder that paths of recordings begin in, if sources are such paths."""
+        """The folder that recordings are relative to, if sources are recordings."""
         return self.inputs[0].parent if self.languages[0] == tasks.AUDIO else None
 
     def check_alignable(self, alignments: Any, unique: bool) -> None:
@@ -280,12 +279,12 @@ def _find(
     """Finds a corpus; see `load_corpus` for its arguments and errors."""
     path = Path(spec)
     conversion = None
-    # Other forms may lie beside parallel files.
+    # Other formats may lie beside parallel files.
     if path.exists() and not has_parallel_files(path, languages):
         conversion = task.conversion(path)
     if conversion is not None:
         name = path.resolve().name.split(".")[0]
-        # The place counts: lists of recordings have whole paths.
+        # The location matters: lists of recordings have absolute paths.
         key = fingerprint(conversion.inputs, task.name, str(path.resolve()))
         path = cached_folder(
             cache / "sources" / key / name, lambda into: conversion.write(into.path)

@@ -32,15 +32,15 @@ _TRAIN = "train"
 
 @dataclass(frozen=True)
 class Mixture:
-    """Shares of corpora whose pairs lie one corpus after another.
+    """Shares of corpora whose pairs are stored corpus by corpus.
 
     Attributes:
         sizes: pairs of each corpus.
         weights: one for each corpus; its share is its weight over their sum. `None` for
             shares that follow from the sizes `n` by the temperature `T`: `n^(1/T)` over
-            the sum of these. With 1 every pair is seen equally often, with a high one
-            every corpus.
-        temperature: not below 1.
+            the sum of these. With `T = 1`, all pairs are seen equally often; with a
+            high `T`, all corpora.
+        temperature: `T`, at least 1.
 
     Raises:
         ValueError: a number is out of range, there are not as many weights as corpora,
@@ -72,7 +72,7 @@ class Mixture:
             check_positive("weights", weight)
 
     def shares(self, counts: Sequence[int]) -> np.ndarray:
-        """The share of each corpus in an epoch, given the pairs of each in batches."""
+        """Share of each corpus in an epoch, given its number of pairs in batches."""
         sizes = np.asarray(counts, np.float64)
         powers = sizes ** (1.0 / self.temperature)
         parts = np.asarray(self.weights or powers) * (sizes > 0)
@@ -93,24 +93,24 @@ def mix_corpora(
 ) -> Corpus:
     """Several corpora as one, written to the cache once.
 
-    In training, an epoch has as many pairs as all corpora together; `Mixture` says how
-    many are of which. Every other split, such as "validation", has the pairs of all
-    corpora that have it, in turns: one of each, then the next of each. Of corpora with
-    and without alignments, those without have pairs without links.
+    In training, an epoch has as many pairs as all corpora together; `Mixture` gives the
+    share of each. Every other split, such as "validation", has the pairs of all corpora
+    that have it, in turns: one of each, then the next of each. If only some corpora
+    have alignments, pairs of the others have no links.
 
     Args:
         corpora: from `load_corpus`.
         weights: number of times that each corpus is seen, relative to the others.
         temperature: instead of weights; see `Mixture`.
         tags: one for each corpus, put in front of each of its sources with a space;
-            none by default. `""` means no tag. A tokenizer that is trained for this
-            corpus has each as one piece.
+            none by default. `""` means no tag. A tokenizer trained on this corpus keeps
+            each tag as one piece.
         cache_dir: as in `load_corpus`.
 
     Raises:
-        ValueError: there is no corpus, they have several tasks, one has no split
-            "train", the weights or tags
-            are not as many as the corpora, or a tag is not a single word.
+        ValueError: there is no corpus, their tasks differ, one has no split "train",
+            the number of weights or tags is not that of the corpora, or a tag is not a
+            single word.
 
     Example:
 
@@ -166,7 +166,7 @@ def _written(
     tags: Sequence[str],
     cache_dir: os.PathLike[str] | str | None,
 ) -> tuple[Path, dict[str, ParallelFiles]]:
-    """The folder of the joint files, and these by split."""
+    """The folder of the joint files, and the files by split."""
     cache = Path(cache_dir) if cache_dir else default_cache()
     names = list(dict.fromkeys(split for c in corpora for split in c.splits))
     inputs = [file for c in corpora for files in c.splits.values() for file in files]

@@ -39,9 +39,9 @@ CONFIG = "config.json"
 WEIGHTS = "model.weights.h5"
 TOKENIZER = "tokenizer.model"
 
-# Limits of a size, of which none is larger in any model, and of the numbers that it may
-# take in memory, such as those of a table of positions or of the state of a search, if
-# the weights file has fewer.
+# Limits of a size, which no model exceeds, and of the numbers that it may take in
+# memory (for a table of positions or the state of a search) if the weights file has
+# fewer.
 LARGEST_SIZE = 1 << 20
 LARGEST_STATE = 1 << 24
 
@@ -49,7 +49,7 @@ LARGEST_STATE = 1 << 24
 UNBUILT = f"{CONFIG} describes no model that can be built"
 UNFIT = f"{CONFIG} and the weights beside it do not fit"
 
-# Arguments of layers of Keras that, as texts, are files which the layers read.
+# Arguments of Keras layers that, if they are texts, name files to read.
 FILES = ("vocabulary", "filepath")
 
 
@@ -79,19 +79,19 @@ def save_model(
     disk. Loss, metrics and optimizer are not saved.
 
     Args:
-        model: a model whose classes are registered with Keras, as all of this
+        model: a model whose classes are registered with Keras, as all classes of this
             package are.
-        folder: where to; a folder of that name is replaced.
+        folder: folder to write; an existing one is replaced.
         tokenizer: the tokenizer that the model was trained with.
         packed: whether to store matrices in 8 bits, for a quarter of the size. The
-            model that is loaded has the nearest weights in float32, and computes so.
+            loaded model has the nearest float32 weights, and computes in float32.
         beside: further files by name, such as a page `README.md` with the licence.
 
     Returns:
         The folder.
 
     Raises:
-        OSError: it could not be written. A folder that was there before stays.
+        OSError: it could not be written. An existing folder is kept.
 
     Example:
 
@@ -128,7 +128,7 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
 
     Args:
         folder: a model folder, such as `best/` or `averaged/` of a training run. It may
-            be a link; what is in it may not.
+            be a link; its content may not.
 
     Returns:
         A `LoadedModel`, that is `(model, tokenizer)`. The model is not compiled, and
@@ -167,7 +167,7 @@ def read_model(folder: Path) -> LoadedModel:
         arrays, numbers = packing.counts(weights)
     model = build_model(folder, arrays, numbers)
     with tempfile.TemporaryDirectory() as temporary:
-        # Not the file of the folder, which somebody may have changed since.
+        # Not the file in the folder, which may have changed since.
         copy = Path(temporary) / WEIGHTS
         copy.write_bytes(weights.getbuffer())
         with told(folder, UNFIT):
@@ -185,9 +185,9 @@ def read_model(folder: Path) -> LoadedModel:
 
 
 def of_any_release(config: Any) -> Any:
-    """A configuration without the options of initializers that are not set.
+    """A configuration without unset options of initializers.
 
-    Keras 3.15 writes options of which earlier releases do not know, even if unset.
+    Keras 3.15 writes them, even those that earlier releases do not know.
     """
     if isinstance(config, list):
         return [of_any_release(value) for value in config]
@@ -201,9 +201,9 @@ def of_any_release(config: Any) -> Any:
 
 
 def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
-    """The model of a folder without its weights, unless it is larger than these.
+    """The model of a folder, without its weights, if it is no larger than these.
 
-    The model is built of variables without arrays, which it gets if its size fits.
+    Its variables get arrays only once its size is known to fit.
 
     Args:
         folder: a model folder.
@@ -211,15 +211,15 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
         numbers: number of elements of all arrays.
 
     Raises:
-        ValueError: it is larger, or the configuration is not that of a model.
+        ValueError: it is larger, or the configuration describes no model.
     """
     config = read_json(folder / CONFIG, below=folder.parent)
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
         raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
-    # Its values are quantized, so it has to have some.
+    # The values are quantized, so they must exist first.
     quantization = config["config"].pop("quantization", None)
     if quantization is not None:
-        # Two numbers of a model in 4 bits are one of the file.
+        # The file packs two 4-bit numbers into one.
         numbers *= 2
     try:
         with told(folder, UNBUILT):
@@ -247,7 +247,7 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
 
 @contextlib.contextmanager
 def told(folder: Path, problem: str) -> Iterator[None]:
-    """Context in which an error is that of a folder, in one line.
+    """Context that turns errors into one-line errors about a folder.
 
     Raises:
         DamagedFolderError: names the problem, the reason and the folder.
@@ -258,7 +258,7 @@ def told(folder: Path, problem: str) -> Iterator[None]:
         raise DamagedFolderError(
             f"{CONFIG} is nested too deeply. Received: {folder}"
         ) from error
-    # Layers raise errors of all kinds for values that nobody passes.
+    # Layers raise errors of all kinds for invalid values.
     except Exception as error:
         is_wrapped = isinstance(error, TypeError)
         cause = templates.first_cause(error) if is_wrapped else error
@@ -276,11 +276,11 @@ def after_upgrade(folder: Path) -> str:
 
 
 def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
-    """Raises before a layer is built that takes long, is too large or reads a file.
+    """Raises if building a layer would take long, need too much memory or read a file.
 
-    A size is that of an array in the file of weights, or small: models keep vectors of
-    their width for positions, and searches for heads and windows of all hypotheses.
-    Layers that read files are refused by Keras too, unless somebody has allowed them.
+    A size must be that of an array in the weights file, or small: models keep vectors
+    of their width for positions, and searches keep them for heads and windows of all
+    hypotheses. Keras refuses layers that read files too, unless they have been allowed.
 
     Args:
         config: the result of `keras.saving.serialize_keras_object` for the model.
@@ -306,7 +306,7 @@ def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
         if "layers" in name and value > arrays:
             raise ValueError(f"`{name}` is {value:,}, and there are {arrays} arrays")
         product, others = value * width, "`hidden_dim`"
-        # A search is as long as its sources, however long the model lets them be.
+        # The length of a search depends on its sources, not on `max_length`.
         if name != "max_length":
             product, others = product * beams, f"{others} and `beam_size`"
         if value * width > numbers and product > LARGEST_STATE:
@@ -320,8 +320,7 @@ def load_tokenizer(folder: Path) -> Tokenizer | None:
     """The tokenizer of a model folder that was checked, or `None` if it has none.
 
     Raises:
-        ValueError: there is one that the manifest does not list, or it is no
-            tokenizer.
+        ValueError: the manifest does not list it, or it is no tokenizer.
     """
     path = folder / TOKENIZER
     if TOKENIZER in read_manifest(folder):

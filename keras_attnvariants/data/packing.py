@@ -1,9 +1,9 @@
 """Weights files with matrices in 8 bits: a quarter of the size, for the disk alone.
 
-In a packed file, each float matrix is an array of 8-bit integers, and beside it stands
-an array of scales, one per row or one per column, called `<name>_scale`. Unpacked, the
-file is an ordinary one in float32. Nothing is computed with the integers, unlike those
-of `model.quantize("int8")`.
+In a packed file, each float matrix is an array of 8-bit integers, with an array of
+scales beside it, one per row or one per column, called `<name>_scale`. Unpacking gives
+an ordinary float32 file. Unlike with `model.quantize("int8")`, nothing is computed with
+the integers.
 """
 
 import io
@@ -11,10 +11,10 @@ import io
 import h5py
 import numpy as np
 
-# The attribute of a packed file, and the only form that there is so far.
+# Attribute of a packed file, and the only format so far.
 PACKED, FORM = "packed", 1
 SCALE = "_scale"
-# Numbers that share a scale, at least: else an array is stored as it is.
+# Minimum of numbers per scale; an array with fewer is stored as it is.
 SHORTEST = 16
 
 
@@ -28,7 +28,7 @@ def pack(weights: bytes | memoryview) -> bytes:
         for name, array in datasets(file).items():
             if array.dtype.kind == "f" and (found := quantized(array[()])):
                 replace(file, name, *found)
-        # What was replaced leaves holes, which a copy has not.
+        # Replaced arrays leave holes in the file, but not in a copy.
         for name in file:
             file.copy(name, smaller)
         smaller.attrs[PACKED] = FORM
@@ -61,7 +61,7 @@ def unpack(weights: bytes) -> io.BytesIO:
         for name in by_name:
             if name + SCALE in by_name:
                 integers, scale = by_name[name], file[name + SCALE][()]
-                # Given, so that a scale cannot make it larger.
+                # Allocated first, so that a scale cannot enlarge it.
                 matrix = np.empty(integers.shape, "float32")
                 with np.errstate(all="ignore"):
                     np.multiply(integers[()], scale, out=matrix)
@@ -71,17 +71,17 @@ def unpack(weights: bytes) -> io.BytesIO:
 
 
 def quantized(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """8-bit integers and scales, whose product is the matrix as nearly as it can be.
+    """8-bit integers and scales whose product approximates a matrix.
 
-    Each slice of the first or of the last axis has a scale, whichever has the smaller
-    squared error.
+    Each slice of the first or of the last axis has a scale; the axis with the smaller
+    squared error is used.
 
     Args:
         matrix: float, of any number of axes.
 
     Returns:
-        Integers in the shape of the matrix, and scales that can be multiplied with
-        them; `None` for a vector, or a matrix so narrow that scales would be many.
+        Integers in the shape of the matrix, and scales that broadcast to it; `None` for
+        a vector, or a matrix so narrow that there would be many scales.
     """
     found = []
     for axis in {0, matrix.ndim - 1} if matrix.ndim > 1 else ():
@@ -96,14 +96,14 @@ def quantized(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
 
 
 def counts(weights: io.BytesIO) -> tuple[int, int]:
-    """The numbers of arrays and of numbers in a weights file."""
+    """The number of arrays in a weights file, and of numbers in them."""
     with h5py.File(weights) as file:
         arrays = datasets(file).values()
         return len(arrays), sum(array.size for array in arrays)
 
 
 def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
-    """The arrays of a file by their paths, none that a link leads to."""
+    """The arrays of a file by their paths, without linked ones."""
     paths: list[str] = []
     file.visit(paths.append)
     return {path: file[path] for path in paths if isinstance(file[path], h5py.Dataset)}
@@ -112,7 +112,7 @@ def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
 def replace(
     file: h5py.File, name: str, array: np.ndarray, scale: np.ndarray | None = None
 ) -> None:
-    """Puts another array in the place of one, and its scale beside it."""
+    """Replaces an array, and adds its scale."""
     del file[name]
     file[name] = array
     if scale is not None:

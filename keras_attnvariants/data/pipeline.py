@@ -35,8 +35,8 @@ SIDES = ("source", "target")
 class TokenizedCorpus:
     """A corpus as token ids on disk, and the datasets that training reads.
 
-    Each split is tokenised once, when it is first asked for, as the tokenizer's
-    `encode_file` does. Neither the sources nor the ids have to fit in memory.
+    Each split is tokenised once, by the tokenizer's `encode_file`, when it is first
+    used. Neither the sources nor the ids have to fit in memory.
 
     Args:
         corpus: A `Corpus` from `load_corpus`.
@@ -45,11 +45,11 @@ class TokenizedCorpus:
         folder: Where the token files go; default beside the cleaned corpus. They
             are reused if corpus and tokenizer are the same.
         max_length: Longest source or target in positions (a target has its EOS); by
-            default that of the task. Longer pairs, and pairs with an empty side, are in
-            no batch, which `plan(…).num_skipped` counts. If the task says so, longer
-            sources are cut instead.
-        max_shapes: Most batch shapes. XLA compiles one program for each; fewer
-            shapes compile sooner and pad more.
+            default that of the task. Longer pairs, and pairs with an empty side, are
+            skipped; `plan(…).num_skipped` counts them. Some tasks cut longer sources
+            instead.
+        max_shapes: Maximum number of batch shapes. XLA compiles one program for each;
+            fewer shapes compile faster but pad more.
 
     Example:
 
@@ -84,9 +84,9 @@ class TokenizedCorpus:
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 
     def split(self, name: str) -> tuple[TokenFile, TokenFile]:
-        """Returns source and target ids of a split, tokenised when first asked for.
+        """Returns source and target ids of a split, tokenised at first use.
 
-        Files on disk that are no longer what was written are made anew.
+        Files that have changed on disk are written anew.
         """
         if name not in self._splits:
             files = self.corpus.files(name)
@@ -169,11 +169,12 @@ class TokenizedCorpus:
     ) -> tf.data.Dataset:
         """Returns an endless dataset of shuffled batches.
 
-        Batch `i` is a pure function of (seed, i). Of several workers, each takes its
-        share by `dataset.shard(workers, worker)`.
+        Batch `i` is a pure function of (seed, i). With several workers, each takes its
+        share with `dataset.shard(workers, worker)`.
 
         Args:
-            batch_tokens: Most padded source and target positions in a batch.
+            batch_tokens: Maximum number of padded source and target positions in a
+                batch.
             seed: Non-negative; decides the order in every epoch.
             start_step: Number of batches to skip: a resumed training continues with
                 exactly the batch that it would have seen.
@@ -201,7 +202,7 @@ class TokenizedCorpus:
 
         If there is a training split, batches have the shapes of
         `training_dataset(batch_tokens, seed)`, so that evaluation compiles nothing new,
-        and an epoch is planned once for both. Elements are the same as there.
+        and an epoch is planned once for both. Elements are as in `training_dataset`.
         `plan(…).num_skipped` counts the pairs that are too long for these shapes.
         """
         shapes = None
@@ -236,7 +237,7 @@ class TokenizedCorpus:
             return inputs, labels, weights
 
         options = tf.data.Options()
-        # A process with an unfinished epoch would end up to a minute later with it.
+        # With autotuning, a process with an unfinished epoch ends up to a minute later.
         options.autotune.enabled = False
         return indices.map(element).prefetch(tf.data.AUTOTUNE).with_options(options)
 
@@ -274,6 +275,6 @@ def write_tokens(files: ParallelFiles, tokenizer: Tokenizer, into: Path) -> None
     """Writes the token files of a split: `<side>.ids` and `<side>.offsets`."""
     tokenizers = (tokenizer, tokenizer.target)
     for side, file, of_side in zip(SIDES, files, tokenizers, strict=True):
-        # A vocabulary of 16 bits, as that of samples is, takes half the space.
+        # 16-bit ids, such as those of samples, take half the space.
         dtype = np.uint16 if of_side.vocabulary_size <= 1 << 16 else np.int32
         write_rows(of_side.encode_file(file), into / side, dtype)

@@ -1,4 +1,4 @@
-"""SentencePiece models: their pieces in another order, and two models in one file."""
+"""SentencePiece models: reordering of their pieces, and two models in one file."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from typing import Any
 SPACE = "▁"
 # Pieces for PAD, UNK, BOS and EOS, in the order of their ids.
 SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
-# By how much SentencePiece takes an unknown character for less probable than any piece.
+# SentencePiece scores an unknown character this much below any piece.
 UNKNOWN_PENALTY = 10.0
-# The language of a translation, as the first word of sources of OPUS-MT.
+# Target language as the first word of OPUS-MT sources.
 _LANGUAGE = re.compile(r">>.+<<")
 
 
@@ -26,7 +26,7 @@ def read(model_bytes: bytes) -> Any:
         ValueError: it is not one, or has no pieces.
     """
     model = _parsed(model_bytes)
-    # The pieces come first: a file that is cut short lacks the others.
+    # Pieces come first in a file: a truncated one lacks these fields.
     is_whole = model.HasField("trainer_spec") and model.HasField("normalizer_spec")
     if not (model.pieces and is_whole):
         raise ValueError(
@@ -39,8 +39,7 @@ def read(model_bytes: bytes) -> Any:
 def joined(source: bytes, target: bytes) -> bytes:
     """One file with the SentencePiece models of sources and targets.
 
-    Other programs read the model of sources from it. Messages that follow one another
-    are one message.
+    Other programs read the source model from it. Concatenated messages are one message.
     """
     return source if source == target else source + _held(target)
 
@@ -48,7 +47,7 @@ def joined(source: bytes, target: bytes) -> bytes:
 def parts(model_bytes: bytes) -> tuple[bytes, bytes | None]:
     """The models that `joined` was given; `None` for targets if there is one for both.
 
-    What is no SentencePiece model is returned as it is.
+    Bytes that are no SentencePiece model are returned unchanged.
     """
     target = _parsed(model_bytes).target
     if not target:
@@ -57,7 +56,7 @@ def parts(model_bytes: bytes) -> tuple[bytes, bytes | None]:
 
 
 def _parsed(model_bytes: bytes) -> Any:
-    """The protobuf of a file, which is empty if the file is something else."""
+    """The protobuf of a file; empty if the file is something else."""
     from google.protobuf.message import DecodeError
 
     model = _messages().ModelProto()
@@ -75,7 +74,7 @@ def _held(target: bytes) -> bytes:
 
 
 def ordinary_pieces(model_bytes: bytes) -> dict[str, Any]:
-    """The pieces of a SentencePiece model that texts are split into, by what they read.
+    """The pieces of a SentencePiece model that texts are split into, by their text.
 
     Raises:
         ValueError: as `read`.
@@ -88,17 +87,17 @@ def ordinary_pieces(model_bytes: bytes) -> dict[str, Any]:
 def with_pieces(
     model_bytes: bytes, pieces: Sequence[str], unused: Collection[str] = ()
 ) -> bytes:
-    """A SentencePiece model with other ids: those of a vocabulary.
+    """A SentencePiece model with the ids of a vocabulary.
 
-    It splits texts as before if all its pieces are in the vocabulary. Of the others,
-    characters are read where they were unknown, and longer ones never; all are written
-    in decoded texts. A code of a language that begins a text, such as `>>deu<<`, is one
+    It splits texts as before if all its pieces are in the vocabulary. Additional single
+    characters are recognized where they were unknown, longer pieces never; all appear
+    in decoded texts. A language code that begins a text, such as `>>deu<<`, is one
     piece.
 
     Args:
         model_bytes: the model.
         pieces: all pieces in the order of their ids, `SPECIAL` first.
-        unused: pieces that the model has and is not to use.
+        unused: pieces of the model that it must not use.
 
     Raises:
         ValueError: the bytes are not a SentencePiece model.
@@ -116,7 +115,7 @@ def with_pieces(
             made.append(kinds(piece=SPACE + text, type="USER_DEFINED"))
             trained.user_defined_symbols.append(SPACE + text)
         elif len(text) == 1 and text not in unused:
-            # Other toolkits look up what a model does not know in the vocabulary.
+            # Other toolkits look up unknown text in the vocabulary.
             made.append(kinds(piece=text, score=lowest))
         else:
             made.append(kinds(piece=text, score=lowest, type="UNUSED"))
@@ -128,7 +127,7 @@ def with_special_pieces_first(model_bytes: bytes) -> bytes:
     """A SentencePiece model whose special pieces have the ids of this package.
 
     Args:
-        model_bytes: a model with any ids for them, or without some.
+        model_bytes: a model with any ids for them, or without some of them.
 
     Raises:
         ValueError: as `Tokenizer.adopt`.

@@ -24,7 +24,7 @@ Sentence = Sequence[int]
 
 # Sentence pairs whose co-occurrences are in memory at once, before they are summed.
 CHUNK = 2_000
-# Chunks that are kept apart, at most.
+# Maximum number of chunks before they are merged.
 MAX_PARTS = 32
 
 
@@ -59,18 +59,18 @@ class Shortlist:
         common: int = 200,
         iterations: int = 3,
     ) -> "Shortlist":
-        """The shortlist that a parallel corpus suggests.
+        """Learns the shortlist of a parallel corpus.
 
-        Memory grows with the number of different pairs of a source and a target token
-        in one sentence pair, 16 bytes each.
+        Memory grows by 16 bytes for each distinct pair of a source and a target token
+        in the same sentence pair.
 
         Args:
             pairs: ids of the tokens of sources and targets, without special tokens. It
-                is read several times: a generator will not do.
+                is read several times, so it cannot be a generator.
             source_vocabulary_size, vocabulary_size: numbers of tokens.
-            candidates: tokens for each source token, at most.
-            common: number of frequent tokens for all.
-            iterations: estimates of the lexical model.
+            candidates: maximum number of tokens for each source token.
+            common: number of frequent tokens for all translations.
+            iterations: number of iterations to estimate the lexical model.
 
         Raises:
             ValueError: a size is out of range, or there are no pairs.
@@ -113,7 +113,7 @@ class Shortlist:
         raise ValueError(f"{path} is not a shortlist as `Shortlist.save` writes it.")
 
     def check(self, source_vocabulary_size: int, vocabulary_size: int) -> None:
-        """Raises `ValueError` unless the shortlist fits to the vocabularies."""
+        """Raises `ValueError` unless the shortlist fits the vocabularies."""
         largest = max(self.common.max(initial=-1), self.by_source.max(initial=-1))
         if len(self.by_source) != source_vocabulary_size or largest >= vocabulary_size:
             raise ValueError(
@@ -160,11 +160,11 @@ def lexical_model(
 def co_occurrences(
     chunk: Sequence[tuple[Sentence, Sentence]], vocabulary_size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """All pairs of a source and a target token in one sentence pair.
+    """All pairs of a source and a target token in the same sentence pair.
 
     Returns:
-        The keys `source * V + target`, int64 `[N]`, and the target position, counted
-        through the chunk, that each belongs to, int64 `[N]`.
+        The keys `source * V + target`, int64 `[N]`, and the target position in the
+        chunk that each belongs to, int64 `[N]`.
     """
     links, columns, start = [np.zeros(0, "int64")], [np.zeros(0, "int64")], 0
     for source, target in chunk:

@@ -21,7 +21,7 @@ SPLITS = ("train", "validation", "test")
 _VALIDATION_NAMES = ("validation", "valid", "dev", "val")
 _LANGUAGE = r"[A-Za-z][\w-]*"
 _FILE_NAME = re.compile(rf"(?P<split>.+?)\.(?P<language>{_LANGUAGE})(\.gz)?")
-# The header of a TSV file has plain codes only, lest a first pair be taken for one.
+# The header of a TSV file has plain codes only, so that no pair is taken for one.
 _HEADER_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
 
 # A source and a target line; `None` for a line that is not a pair.
@@ -102,7 +102,7 @@ def header_of(path: Path, languages: tuple[str, str]) -> tuple[str, str] | None:
     return None
 
 
-# What the pairs of a split are read from.
+# Source of the pairs of a split.
 Split: TypeAlias = ParallelFiles | TableSplit
 
 
@@ -158,7 +158,7 @@ def _by_split(folder: Path) -> FilesBySplit:
 
 def _check_files(found: FilesBySplit, folder: Path, languages: tuple[str, str]) -> None:
     """Raises unless both languages are there, with one file each in a split."""
-    # The name README.md has the form of a split's, too: only pairs count.
+    # The name README.md looks like a split's, too: only pairs count.
     present = sorted({lang for by in found.values() if len(by) > 1 for lang in by})
     for language in languages:
         for split, by_language in found.items():

@@ -1,7 +1,7 @@
 """Tasks: what a model reads, how it is measured, and what it is trained with.
 
-Commands, training, tuning and comparisons know of a task only what stands here. A model
-and a preset carry the name of theirs.
+Commands, training, tuning and comparisons know a task only through this module. Models
+and presets carry the name of their task.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LOWER_IS_BETTER = ("loss", "ter", "wer", "cer")
 
 
 class Conversion(NamedTuple):
-    """The way from a corpus in a form of its own to a folder of parallel files.
+    """Conversion of a corpus in another format to a folder of parallel files.
 
     Attributes:
         inputs: the files that it is read from.
@@ -41,36 +41,36 @@ class Conversion(NamedTuple):
 
 
 def no_tokenizer(subwords: Tokenizer) -> Tokenizer:
-    """The subwords themselves, or those of a tokenizer of recordings."""
+    """The tokenizer itself, or the target tokenizer of one for recordings."""
     return subwords if subwords.reads == "text" else subwords.target
 
 
 @dataclass(frozen=True)
 class Task:
-    """A task of models from sequence to sequence.
+    """A sequence-to-sequence task.
 
     Attributes:
         name: its name.
-        preset: name of the preset that is trained if none is given.
+        preset: name of the default preset for training.
         metrics: names of its scores, see `keras_attnvariants.utils.metrics`; the
             first one chooses models.
-        languages: endings of the files of its corpora; `None` if these are languages
-            that a user names.
-        reads_text: whether sources are texts, of which subwords are learned.
+        languages: endings of the files of its corpora; `None` if the user names
+            languages.
+        reads_text: whether sources are texts, from which subwords are learned.
         max_characters: longest line of a source or target.
         max_length: longest source or target in training, in positions.
         cuts_sources: whether longer sources are cut in training, not left out.
-        at_once: sources that commands hold in memory, at most.
-        source, output: what a source is called, and what a model makes of it.
+        at_once: maximum number of sources that commands hold in memory.
+        source, output: words for a source and for the output of a model.
         use: the command that uses a model, and an example of a source.
-        baselines: names of what needs no model and is scored beside those, see
+        baselines: names of baselines that are scored beside models, see
             `keras_attnvariants.evaluation.baselines`.
-        picture: name of what shows the attention of a model, see
+        picture: name of the picture of a model's attention, see
             `keras_attnvariants.evaluation.attention_pictures`.
-        tokenizer: the tokenizer of both sides, from subwords. What it returned is
-            subwords as well.
-        conversion: how a corpus at a path is read that has a form of its own; `None`
-            for parallel files, or a table of them.
+        tokenizer: makes the tokenizer of both sides from one for subwords. It accepts
+            its own result, too.
+        conversion: returns the `Conversion` of the corpus at a path; `None` for
+            parallel files, or a table of them.
     """
 
     name: str
@@ -91,7 +91,7 @@ class Task:
     conversion: Callable[[Path], Conversion | None] = lambda path: None
 
     def sides(self, source: str | None, target: str | None) -> tuple[str, str]:
-        """The endings of the files of a corpus: those given, else its own.
+        """The endings of the files of a corpus: those given, else those of the task.
 
         Raises:
             ValueError: one is missing, is not a code, or both are the same; or they are
@@ -112,7 +112,7 @@ class Task:
         return "texts" if self.reads_text else "recordings"
 
     def check(self, subject: Any, name: str) -> None:
-        """Raises unless a model, or those of a preset, can read the sources.
+        """Raises unless a model, or the models of a preset, can read the sources.
 
         Args:
             subject: the model or the preset.
@@ -137,7 +137,7 @@ def audio_tokenizer(subwords: Any) -> Any:
 
 
 def audio_conversion(path: Path) -> Conversion | None:
-    """The conversion of a folder in a form in which recordings are distributed."""
+    """The conversion of a folder of recordings, as they are distributed."""
     from keras_attnvariants.data.sources.recordings import conversion
 
     return conversion(path)
@@ -215,7 +215,7 @@ def monitors() -> list[str]:
 
 
 def higher_is_better(metric: str) -> bool:
-    """Whether more of a metric is better; its name may begin with `val_`."""
+    """Whether higher values of a metric are better; its name may begin with `val_`."""
     return metric.removeprefix("val_") not in LOWER_IS_BETTER
 
 

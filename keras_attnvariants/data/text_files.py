@@ -43,7 +43,7 @@ def open_bytes(path: os.PathLike[str]) -> Iterator[io.BufferedIOBase]:
 
 
 def check_file(path: os.PathLike[str] | str, what: str) -> None:
-    """Raises unless there is a file, in the place of which there is nothing else."""
+    """Raises unless a path is that of an existing file."""
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no such {what}. Received: {path}")
     if not Path(path).is_file():
@@ -80,7 +80,7 @@ def write_splits(into: Path, lines: Iterable[tuple[str, str, str]]) -> None:
 
 
 def fingerprint(files: Iterable[Path], *settings: Any) -> str:
-    """A name for what is made from files, by their names and content alone."""
+    """A digest of the names and contents of files, and of settings."""
     digests = [(path.name, remembered_entry(path)["sha256"]) for path in files]
     text = json.dumps([digests, settings])
     return hashlib.sha256(text.encode("utf-8")).hexdigest()[:16]
@@ -103,7 +103,7 @@ _ADVICE = (
 
 
 def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
-    """Raises unless a file is text in UTF-8, but for a few lines.
+    """Raises unless a file is UTF-8 text, except for a few lines.
 
     Args:
         path: The file, plain or `.gz`.
@@ -112,7 +112,7 @@ def check_text_file(path: Path, max_invalid: float = 0.01) -> None:
     Raises:
         FileNotFoundError: If there is no such file.
         ValueError: If it is binary or in another encoding. The message says how to find
-            out which, and how to convert the file.
+            out the encoding and how to convert the file.
     """
     with open_bytes(path) as file:
         sample = file.read(_SAMPLE_BYTES)

@@ -42,7 +42,7 @@ class TokenFile:
     def lengths(self) -> np.ndarray:
         """Entries of each row, `[rows]`, with 16 bits unless a row has too many."""
         lengths = np.empty(len(self.offsets) - 1, np.uint16)
-        # Read, because what is mapped counts as memory of the process.
+        # Read, because mapped pages count as memory of the process.
         with open(self._path.with_suffix(".offsets"), "rb") as file:
             end = np.fromfile(file, np.int64, 1)
             for block in blocks(len(lengths)):
@@ -65,10 +65,10 @@ class TokenFile:
         """Returns the entries of some rows, one after another.
 
         Returns:
-            The number of the row among those given, the place in its row, and the
-            value of each entry.
+            For each entry, the number of its row among those given, its place in the
+            row, and its value.
         """
-        # Plain arrays: indexing what is mapped takes longer.
+        # Plain arrays: indexing a memory map is slower.
         offsets, ids = np.asarray(self.offsets), np.asarray(self.ids)
         starts = offsets[rows]
         lengths = offsets[rows + 1] - starts
@@ -82,7 +82,7 @@ def write_rows(
     path: Path,
     dtype: npt.DTypeLike = np.int32,
 ) -> None:
-    """Writes what `TokenFile` reads.
+    """Writes the files that `TokenFile` reads.
 
     Args:
         blocks: The entries of some rows, and the length of each of these rows.

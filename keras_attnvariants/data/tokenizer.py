@@ -27,8 +27,8 @@ _LINES_PER_BLOCK = 4096
 class Tokenizer:
     """Encodes text as subword ids and decodes them, with a SentencePiece model.
 
-    There may be another model for targets: then `encode`, `split` and `pieces` are
-    those of sources, `decode` is that of targets, and `target` has the others.
+    There may be a second model for targets: then `encode`, `split` and `pieces` are for
+    sources, `decode` is for targets, and `target` is the tokenizer of targets.
 
     The special ids are the same in every model of this package: padding 0,
     unknown 1, beginning of sentence 2, end of sentence 3. `encode` adds none
@@ -43,8 +43,8 @@ class Tokenizer:
         unk_id: Id of text that the vocabulary does not cover.
         bos_id: Id that begins a target sentence.
         eos_id: Id that ends a target sentence.
-        source_stride: Ids that are one position of an encoder.
-        reads: What a source is, `"text"`.
+        source_stride: Number of ids per encoder position.
+        reads: Kind of its sources, `"text"`.
 
     Raises:
         TypeError: If `model_bytes` is not `bytes`.
@@ -70,7 +70,7 @@ class Tokenizer:
                 "`model_bytes` must be the bytes of a SentencePiece model. "
                 f"Received: {type(model_bytes).__name__}"
             )
-        # Late: whoever only trains on batches of ids does not need it.
+        # Late: training on batches of ids does not need it.
         import sentencepiece
 
         self.model_bytes = model_bytes
@@ -112,13 +112,13 @@ class Tokenizer:
                 For a joint vocabulary give the files of both languages.
             vocabulary_size: Number of pieces, the four special ones included.
             model_type: `"unigram"` (Kudo, 2018) or `"bpe"` (Sennrich et al., 2016).
-            character_coverage: Share of the characters, by frequency, that get a
-                piece of their own; the rest becomes unknown. 1.0 suits alphabets,
-                0.9995 Japanese and Chinese.
-            max_sentences: Most sentences to learn from: of a larger corpus, about
-                as many are taken at equal distances.
+            character_coverage: Share of the characters, by frequency, that get their
+                own piece; the rest becomes unknown. 1.0 suits alphabets, 0.9995
+                Japanese and Chinese.
+            max_sentences: Maximum number of sentences to learn from. From a larger
+                corpus, about as many are taken at equal intervals.
             tags: Words that are one piece each, whether or not they are in the text,
-                such as what `mix_corpora` puts in front of sources.
+                such as the tags of `mix_corpora`.
             may_shrink: Whether the vocabulary may be smaller if the text has too few
                 pieces.
 
@@ -131,7 +131,7 @@ class Tokenizer:
             ValueError: If there is no text, a file is not UTF-8, an option is out of
                 range, or the text is too small for the vocabulary.
         """
-        # Late: learning a vocabulary of a corpus makes a tokenizer.
+        # Late: that module imports this one.
         from keras_attnvariants.data.vocabularies import check_size
         from keras_attnvariants.data.vocabularies import learn_subwords
 
@@ -155,10 +155,10 @@ class Tokenizer:
 
     @classmethod
     def adopt(cls, path_or_bytes: os.PathLike[str] | str | bytes) -> Tokenizer:
-        """Makes a tokenizer of any SentencePiece model, such as one of another toolkit.
+        """Makes a tokenizer from any SentencePiece model, such as another toolkit's.
 
-        It splits texts into the same pieces. The ids of the pieces are others: first
-        padding, unknown, beginning and end, then the rest in its order.
+        It splits texts into the same pieces, but with other ids: first padding,
+        unknown, beginning and end, then the rest in its order.
 
         Args:
             path_or_bytes: A `.model` file, or its bytes. Special pieces that it lacks
@@ -166,8 +166,8 @@ class Tokenizer:
 
         Raises:
             FileNotFoundError: If there is no such file.
-            ValueError: If it is no SentencePiece model, or has an ordinary piece that
-                is written like a special one that it lacks.
+            ValueError: If it is no SentencePiece model, or has an ordinary piece with
+                the text of a special one that it lacks.
         """
         if not isinstance(path_or_bytes, bytes):
             path_or_bytes = Path(path_or_bytes).read_bytes()
@@ -175,7 +175,7 @@ class Tokenizer:
 
     @classmethod
     def for_sides(cls, source: bytes, target: bytes) -> Tokenizer:
-        """Makes a tokenizer that splits sources and targets by models of their own.
+        """Makes a tokenizer with separate models for sources and targets.
 
         Args:
             source, target: SentencePiece models as for the constructor.
@@ -208,15 +208,15 @@ class Tokenizer:
     def split(self, texts: Sequence[str]) -> list[list[str]]:
         """Returns the pieces of each text, one for each id that `encode` returns.
 
-        Unknown characters are pieces as they are, and `▁` is a space.
+        Unknown characters are separate pieces, and `▁` is a space.
         """
         return self._processor.encode(_well_formed(texts), out_type=str)
 
     def begins(self, texts: Sequence[str]) -> list[list[int]]:
-        """Returns the character of the text at which each token of it begins.
+        """Returns the position in each text at which each of its tokens begins.
 
-        There is one for each id that `encode` returns. A token may begin with the space
-        before its word.
+        There is one position, in characters, for each id that `encode` returns. A token
+        may begin with the space before its word.
         """
         found = self._processor.encode(
             _well_formed(texts), return_type="offset_mapping"
@@ -268,8 +268,8 @@ class Tokenizer:
         """Returns this tokenizer as a `tensorflow_text.SentencepieceTokenizer`.
 
         It maps strings `[B]` to a ragged int32 tensor without BOS and EOS, inside
-        `tf.data` and inside a SavedModel. Ask for it again after
-        `keras.utils.set_random_seed`, at which TensorFlow forgets it.
+        `tf.data` and inside a SavedModel. Call this again after
+        `keras.utils.set_random_seed`, which makes TensorFlow forget it.
 
         Raises:
             ValueError: tensorflow-text is not installed.
@@ -277,7 +277,7 @@ class Tokenizer:
         import tensorflow as tf
 
         tensorflow_text = import_tensorflow_text()
-        # In a graph, TensorFlow takes two of one name for the same one.
+        # In a graph, TensorFlow takes two of the same name for one.
         name = f"tokenizer_{self.sha256:.12}"
         return tensorflow_text.SentencepieceTokenizer(
             model=self._own_bytes, out_type=tf.int32, name=name

@@ -1,4 +1,4 @@
-"""Vocabularies: subwords that SentencePiece learns, once for each corpus."""
+"""Vocabularies of subwords, learned by SentencePiece once for each corpus."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from keras_attnvariants.utils.folders import FolderWriter
 
 # Each thread sums for itself, so the number of threads changes the result.
 _TRAINING_THREADS = 4
-# What all vocabularies of this package have in common; 2 is for errors only.
+# Options of all vocabularies of this package; log level 2 is for errors only.
 _OPTIONS: dict[str, Any] = {
     "byte_fallback": False,
     "max_sentence_length": 1 << 16,
@@ -41,7 +41,7 @@ _OPTIONS: dict[str, Any] = {
     "bos_id": BOS_ID,
     "eos_id": EOS_ID,
     "minloglevel": 2,
-    # A text may have fewer pieces: who asked for more is told how many.
+    # A text may have fewer pieces: then the caller learns how many.
     "hard_vocab_limit": False,
 }
 FILE = "tokenizer.model"
@@ -65,7 +65,7 @@ def check_tag(tag: str) -> str:
 
 
 def sentences_of(inputs: Iterable[Path | str]) -> Iterator[str]:
-    """The sentences of texts, and of files with one a line, that are not empty."""
+    """The non-empty sentences of texts, and of files with one sentence per line."""
     for item in inputs:
         lines = [item] if isinstance(item, str) else read_text_lines(item)
         yield from (line for line in lines if line.strip())
@@ -83,7 +83,7 @@ def learn_subwords(
 
     See `Tokenizer.train` for arguments and errors.
     """
-    # Late: whoever only trains on batches of ids does not need it.
+    # Late: training on batches of ids does not need it.
     import sentencepiece
 
     # The four special pieces and one more.
@@ -136,10 +136,10 @@ def check_size(tokenizer: Tokenizer, vocabulary_size: int) -> None:
 def learn_vocabulary(
     corpus: Corpus, vocabulary_size: int, *, may_shrink: bool = False, **options: Any
 ) -> Tokenizer:
-    """Returns the vocabulary of the training split, from the cache if it is there.
+    """Returns the vocabulary of the training split, from the cache if possible.
 
-    The tags of the corpus are in it. It is kept beside the cleaned corpus, by the
-    content of its files and by all that determines what is learned from them.
+    It includes the tags of the corpus. It is stored beside the cleaned corpus, under a
+    digest of its files, the options and SentencePiece's version.
 
     Args:
         corpus: Has a split "train".

@@ -1,4 +1,4 @@
-"""Quality and speed of translations, and where a model's parameters are."""
+"""Quality and speed of translations, and parameter counts of models."""
 
 from keras_attnvariants.evaluation.aligned_translations import (
     AlignedTranslations as AlignedTranslations,

@@ -1,4 +1,4 @@
-"""Translations with what they attend to, which show themselves in a notebook."""
+"""Translations with their attention, for display in notebooks."""
 
 import html
 import itertools
@@ -20,10 +20,10 @@ from keras_attnvariants.utils.typing import Tensor
 # Source positions of the programs that are compiled; a longer source is cut.
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 _numbers = itertools.count()
-# What SentencePiece writes for the space before a word.
+# SentencePiece's character for the space before a word.
 SPACE = "▁"
 
-# Of pages that show what `AlignedTranslations.html` returns.
+# Style sheet for pages that show `AlignedTranslations.html`.
 CSS = """
 .kav-aligned { line-height: 1.9; margin-top: 0.5em; border-top: 1px solid #8884; }
 .kav-aligned, .kav-name { overflow-wrap: anywhere; }
@@ -87,7 +87,7 @@ class AlignedTranslations(NamedTuple):
     Attributes:
         source: the pieces of the sentence that the model read.
         hypotheses: best first; none for an empty sentence.
-        seconds: for translating it, once the program for its length is compiled.
+        seconds: time to translate it, without compiling the program for its length.
         is_cut: whether the model cannot read the whole sentence.
     """
 
@@ -98,7 +98,7 @@ class AlignedTranslations(NamedTuple):
 
     @property
     def html(self) -> str:
-        """Part of a page; see `alignment_html`, whose `CSS` the page needs."""
+        """An HTML fragment; see `alignment_html`. The page needs `CSS`."""
         name = f"kav{next(_numbers)}"
         return alignment_html(self.source, self.hypotheses, name)
 
@@ -117,9 +117,9 @@ class AlignedTranslations(NamedTuple):
 class AlignedTranslator(TextTasks):
     """Translates sentences one by one, and returns what the translations attend to.
 
-    The weights are those of the highest cross-attention, the mean over its heads. In a
-    notebook a result shows itself: a table of the weights of the best translation, and
-    for who points at a word of any translation, what it attends to.
+    The weights are the mean over the heads of the highest cross-attention. A notebook
+    shows a result as a table of the weights of the best translation; pointing at a word
+    of any translation shows what it attends to.
 
     Args:
         model: a model that translates, such as a `Transformer`.
@@ -151,7 +151,7 @@ class AlignedTranslator(TextTasks):
         self.n_best = min(n_best, self.beam_size)
 
     def translate(self, text: str) -> AlignedTranslations:
-        """Translates a sentence, or what the model reads: a text or a recording."""
+        """Translates a sentence, or another source such as a recording."""
         [all_ids] = self.tokenizer.encode([text])
         ids = all_ids[: self.source_lengths[-1] * self._stride]
         positions = source_positions(self.model, len(ids))
@@ -194,10 +194,10 @@ class AlignedTranslator(TextTasks):
 
 
 def words(pieces: Sequence[str]) -> Words:
-    """Joins pieces to words.
+    """Joins pieces into words.
 
-    A piece continues the word before if letters or digits of an alphabet meet there:
-    punctuation marks and the characters of Chinese and Japanese are words.
+    A piece continues the previous word if letters or digits of an alphabet meet there.
+    Punctuation marks and Chinese and Japanese characters are separate words.
     """
     texts: list[str] = []
     spaced: list[bool] = []
@@ -205,7 +205,7 @@ def words(pieces: Sequence[str]) -> Words:
     for piece in pieces:
         text = piece.removeprefix(SPACE)
         begins = piece.startswith(SPACE) or not texts
-        # A space that is a piece of its own belongs to the word after it.
+        # A space that is a separate piece belongs to the word after it.
         meets = "" if begins else texts[-1][-1:]
         if begins or (meets and not (joins(meets) and joins(text[:1]))):
             texts.append("")
@@ -216,7 +216,7 @@ def words(pieces: Sequence[str]) -> Words:
 
 
 def joins(character: str) -> bool:
-    """Whether a character may continue a word, or have one continued after it."""
+    """Whether a character may be joined to its neighbours in a word."""
     return character.isalnum() and unicodedata.east_asian_width(character) not in "WF"
 
 
@@ -241,15 +241,15 @@ def alignment_html(
 ) -> str:
     """A sentence, its translations, and what the best one attends to.
 
-    Who points at a word, or goes there by keyboard, sees in the source what it attends
-    to.
+    Pointing at a word, or focusing it by keyboard, shades what it attends to in the
+    source.
 
-    The page needs `CSS`, and no script.
+    The page needs `CSS`, but no script.
 
     Args:
         source: the pieces of the sentence.
         hypotheses: its translations, best first.
-        name: an identifier that nothing else on the page has, of letters and digits.
+        name: a unique identifier on the page, of letters and digits.
     """
     there = words(source)
     rules, items, tables = [], [], []
@@ -280,7 +280,7 @@ def alignment_html(
 
 
 def weights_table(weights: np.ndarray, target: Words, source: Words) -> str:
-    """Weights of words `[target, source]` as cells of a color, for the eye alone."""
+    """Weights of words `[target, source]` as shaded cells that screen readers skip."""
     strongest = weights.max(initial=0.0)
     if not strongest > 0.0:
         return ""
@@ -312,7 +312,7 @@ def shades(page: str, key: str, weights: np.ndarray) -> list[str]:
 
 
 def spoken(text: str, source: Sequence[str], weights: np.ndarray) -> str:
-    """A target word with what it attends to most, for those who listen."""
+    """A target word with what it attends to most, for screen readers."""
     best = np.argsort(-weights, kind="stable")[:2]
     found = [f"{source[i]} {weights[i]:.0%}" for i in best if weights[i] > 0.0]
     return f"{text}: {', '.join(found)}" if found else text

@@ -1,6 +1,6 @@
 """The attention weights between a source and its target, as matrices.
 
-The pictures need matplotlib, which only those who draw have to install.
+The pictures need matplotlib, an optional dependency.
 """
 
 import itertools
@@ -23,7 +23,7 @@ from keras_attnvariants.data import Tokenizer
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What precedes and follows a sentence.
+# Tokens before and after a sentence.
 START, END = "<s>", "</s>"
 
 TITLES = {
@@ -39,7 +39,7 @@ COLORS = 128
 
 # In inches: a cell, a gap; labels of an axis with a title, or the scale, beside them.
 CELL, GAP, WORDS = 0.17, 0.25, 1.05
-# All cells of a row or a column of panels: those of long sources are smaller.
+# Size of a row or a column of panels, at most: long sources have smaller cells.
 LARGEST = 60.0
 
 
@@ -75,7 +75,7 @@ class LayerWeights(NamedTuple):
     layer: Any
 
     def of_tokens(self) -> np.ndarray:
-        """The weights `[B, H, T, S]` of tokens, also where n-grams are attended to."""
+        """The weights `[B, H, T, S]` of tokens, also for attention to n-grams."""
         if not hasattr(self.layer, "token_scores"):
             return self.weights
         return keras.ops.convert_to_numpy(self.layer.token_scores(self.weights))
@@ -169,7 +169,7 @@ class Reading:
 
         Args:
             depth: number of the layer; `None` for the highest with weights.
-            places: which ones to look at.
+            places: places to look at.
 
         Raises:
             ValueError: no such layer has weights.
@@ -191,7 +191,7 @@ class Reading:
 
         Args:
             depth: number of the layer; `None` for the highest with weights.
-            across: most panels in a row.
+            across: maximum number of panels in a row.
 
         Raises:
             ValueError: no such layer has weights.
@@ -201,7 +201,7 @@ class Reading:
         for place in filter(chosen.__contains__, TITLES):
             depth, heads = chosen[place].depth, chosen[place].weights
             panels = [
-                # Panels may be narrow: the others say only what differs.
+                # Panels may be narrow: later ones say only what differs.
                 Panel(f"\nhead {number}", weights, *self.axes[place])
                 if (number - 1) % across
                 else self.panel(place, f"layer {depth}, head {number}", weights)
@@ -225,7 +225,7 @@ def draw(panels: Sequence[Panel], path: Path) -> None:
 
 
 def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
-    """The panels in rows of so many."""
+    """The panels in rows of `across`."""
     return [panels[start : start + across] for start in range(0, len(panels), across)]
 
 
@@ -278,12 +278,12 @@ def figure_of(grid: Sequence[Sequence[Panel]]) -> "Figure":
 
 
 def fill(axis: Any, panel: Panel, highest: float, every: int, with_rows: bool) -> Any:
-    """Draws one panel, with one label of so many, and returns its image."""
+    """Draws one panel, with every `every`-th label, and returns its image."""
     from matplotlib.patches import Rectangle
 
     height, width = panel.weights.shape
     image = axis.imshow(panel.weights, cmap="Blues", vmin=0.0, vmax=highest)
-    # Labels stand below the panel, also where others of its row are higher.
+    # Labels are right below the panel, even if others in its row are taller.
     axis.spines.bottom.set_position(("data", height - 0.5))
     axis.set_anchor("N")
     axis.set_title(panel.title, fontsize=9, color=INK, loc="left")

@@ -1,6 +1,6 @@
 """Pictures of what models attend to, one for each task.
 
-They need matplotlib, which only those who draw have to install.
+They need matplotlib, an optional dependency.
 """
 
 import itertools
@@ -50,9 +50,9 @@ def heads(reading: Reading, depth: int | None = None) -> "Figure":
 def spectrogram(reading: Reading, depth: int | None = None) -> "Figure":
     """The features of a recording, and below them the attention of its transcript.
 
-    Rows above are the 80 features of the front end, which have mean 0 and variance 1;
-    rows below are the tokens of the transcript, with the mean over the heads of the
-    cross-attention from which each was predicted. Both have the same seconds.
+    The upper rows are the 80 features of the front end, with mean 0 and variance 1. The
+    lower rows are the tokens of the transcript, with the cross-attention from which
+    each was predicted (the mean over heads). Both share the time axis.
 
     Args, Raises: as for `heads`.
     """
@@ -90,11 +90,10 @@ def spectrogram(reading: Reading, depth: int | None = None) -> "Figure":
 
 
 def document(reading: Reading, depth: int | None = None) -> "Figure":
-    """A summary, and its document with the words shaded that it looked at.
+    """A summary, and its document with the attended words shaded.
 
-    The shade of a word is the sum over the tokens of the summary of the weights that
-    cross-attention gives to the word, the mean over heads; the strongest word has the
-    darkest shade.
+    The shade of a word is its cross-attention weight, averaged over heads and summed
+    over the tokens of the summary; the word with the largest sum is darkest.
 
     Args, Raises: as for `heads`.
     """
@@ -103,7 +102,7 @@ def document(reading: Reading, depth: int | None = None) -> "Figure":
 
     found = cross_attention(reading, depth)
     source, summary = words(reading.source_pieces), words(reading.target_pieces)
-    # Without the end of the summary, which is no word of it.
+    # Without EOS, which is no word of the summary.
     sums = found.weights[:-1].sum(axis=0)
     sums = np.bincount(source.numbers, sums, minlength=len(source.texts))
     texts = (layout(summary, "bold"), layout(source))
@@ -139,14 +138,14 @@ def cross_attention(reading: Reading, depth: int | None) -> LayerWeights:
 
 
 def title(found: LayerWeights) -> str:
-    """The words for the weights of a picture."""
+    """The description of the weights in a picture."""
     return f"cross-attention of layer {found.depth}, mean over heads"
 
 
 def layout(text: Words, weight: str = "normal") -> list[tuple[float, int, float]]:
     """The left end, the line and the width of each word, in points.
 
-    Lines break at spaces, and elsewhere in what is wider than a line.
+    Lines break at spaces, and between other words that would exceed a line.
     """
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path

@@ -1,6 +1,6 @@
-"""Summaries without a model, which one has to beat: the first sentence, and the best.
+"""Baseline summaries without a model: the first sentence, and the best one.
 
-A function takes documents and their references, and returns a text for each document.
+Each function takes documents and their references, and returns a text per document.
 """
 
 import re
@@ -33,8 +33,8 @@ def lead(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> list[
 def oracle(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> list[str]:
     """The sentence of each document that is nearest to its references.
 
-    It is the one of the highest ROUGE-1 and ROUGE-2, taken together; no system that
-    copies a sentence can be better.
+    It has the highest sum of ROUGE-1 and ROUGE-2; no system that copies a sentence can
+    be better.
 
     Args:
         documents: the texts.
@@ -48,7 +48,7 @@ def oracle(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> lis
     found = []
     for document, *wanted in zip(documents, *references, strict=True):
         known = [text for text in wanted if text is not None]
-        # The first one where none has anything of them.
+        # The first sentence if none overlaps with the references.
         found.append(max(sentences_of(document), key=lambda s: closeness(s, known)))
     return found
 

@@ -20,7 +20,7 @@ from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.metrics import METRICS
 
-# One for each sentence, or several such sequences, with `None` where one has fewer.
+# One for each sentence, or several such sequences, with `None` for missing ones.
 References = Sequence[str] | Sequence[Sequence[str | None]]
 
 
@@ -37,7 +37,7 @@ class Score:
             for its metrics.
         details: for BLEU the four precisions, brevity penalty and lengths, for error
             rates the numbers of errors and words.
-        interval: bounds of 95 % of resampled test sets, if it was asked for.
+        interval: bounds of 95 % of resampled test sets, if requested.
     """
 
     name: str
@@ -73,17 +73,17 @@ def corpus_score(
             2006, edits and shifts per reference word) by sacrebleu; `"rouge1"`,
             `"rouge2"` or `"rougeL"` (Lin 2004), means of the F1 scores of summaries; or
             the error rates `"wer"` or `"cer"`, `(S + D + I) / N` over all sentences.
-            The last five need the extra `scores`. Or a metric in sacrebleu's form.
+            The last five need the extra `scores`. Alternatively, a metric in
+            sacrebleu's form.
         hypotheses: one text per sentence, document or recording.
         references: one for each, or several such sequences.
-        samples: number of resampled test sets, by which the score has an interval; 0
-            for none.
+        samples: number of resampled test sets for an interval; 0 for no interval.
         groups: one for each sentence, such as its speaker; all sentences of a group are
             drawn together, since they are not independent.
-        **options: with a name, arguments of `sacrebleu.metrics.BLEU` (`lowercase`,
-            `tokenize`: `"13a"`, `"char"`, `"zh"`, `"ja-mecab"`, …), of `CHRF`
-            (`word_order=2` gives chrF++) or of `TER`; of ROUGE, `stem`, whether words
-            are stemmed with Porter's algorithm.
+        **options: for a metric by name, arguments of `sacrebleu.metrics.BLEU`
+            (`lowercase`, `tokenize`: `"13a"`, `"char"`, `"zh"`, `"ja-mecab"`, …), of
+            `CHRF` (`word_order=2` gives chrF++) or of `TER`; for ROUGE, `stem`: whether
+            words are stemmed with Porter's algorithm.
 
     Raises:
         ValueError: there is nothing to score, the numbers of hypotheses, references or
@@ -157,10 +157,10 @@ def check_texts(name: str, texts: Any) -> list[str]:
 def check_references(references: Any, count: int) -> list[list[Any]]:
     """The references in sacrebleu's form: a list of sets, each of `count` strings.
 
-    A sentence with fewer references than others has `None` in further sets.
+    A sentence with fewer references than others has `None` in the remaining sets.
 
     Raises:
-        ValueError: they are not, or there is nothing in them.
+        ValueError: they do not have this form, or are empty.
     """
     several = isinstance(references, list | tuple) and references
     if not several or isinstance(references[0], str):

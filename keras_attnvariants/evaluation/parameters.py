@@ -10,7 +10,7 @@ import numpy as np
 from rich.jupyter import JupyterMixin
 from rich.table import Table
 
-# What the names of layers say about their place and kind, in Keras as well as here.
+# Patterns for place and kind in the names of layers, both Keras' and ours.
 PLACES = {
     "embeddings": "embedding|position",
     "encoder": "encoder",
@@ -78,8 +78,8 @@ def parameter_summary(model: keras.Model) -> ParameterSummary:
     """Counts the parameters of a model by place and by kind.
 
     Place and kind follow from the names of the layers around a weight, which Keras
-    makes from their classes: `encoder_0/self_attention/query/kernel`. The first name
-    that tells decides.
+    makes from their classes: `encoder_0/self_attention/query/kernel`. The first
+    matching name decides.
 
     Args:
         model: a built Keras model or layer. Its weights need no values.
@@ -111,7 +111,7 @@ def parameter_summary(model: keras.Model) -> ParameterSummary:
 
 
 def told(path: str, patterns: Mapping[str, str]) -> str:
-    """The pattern that occurs first in the path of a weight, by its name."""
+    """The name of the pattern that occurs first in the path of a weight."""
     found = {name: re.search(pattern, path) for name, pattern in patterns.items()}
     first = {name: match.start() for name, match in found.items() if match}
     return min(first, key=first.__getitem__)

@@ -41,8 +41,7 @@ class Speed(JupyterMixin):
 
     Attributes:
         sentences: number of sources in one run.
-        tokens: number of words in what it makes of them, as white space separates
-            them.
+        tokens: number of words in the outputs, separated by white space.
         seconds: duration of each timed run.
         warm_up_seconds: duration of the run before them, which includes compilation.
         hypotheses: the output of that run.
@@ -196,13 +195,13 @@ def evaluate(
         system: function that takes a list of strings and returns one string for
             each, such as a `Translator`; or a model folder with a tokenizer, or the
             name of a trained model, which decodes with its own settings.
-        sources: sentences or documents; of models of speech, paths of recordings.
+        sources: sentences or documents; for models of speech, paths of recordings.
         references: one reference per source, or several such sequences.
-        model: whose parameters are to be reported; that of a model folder is known.
-        metrics: names of scores, see `keras_attnvariants.utils.metrics`; those of
-            the task of the model by default, of a function BLEU, chrF and TER.
+        model: model whose parameters are reported; not needed for a model folder.
+        metrics: names of scores, see `keras_attnvariants.utils.metrics`; by default
+            those of the model's task; for a function BLEU, chrF and TER.
         samples: number of resampled test sets, which give scores an interval.
-        groups: one for each source, such as its speaker; what is resampled is groups.
+        groups: one for each source, such as its speaker; whole groups are resampled.
         tokenize: sacrebleu's tokenizer for BLEU: `"zh"` for Chinese, `"char"` or
             `"ja-mecab"` for Japanese, …
         speed_runs: number of times that the test set is run again to measure the

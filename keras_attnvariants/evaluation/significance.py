@@ -15,12 +15,12 @@ import numpy as np
 POWER = 0.8
 # Below it a corrected p-value is significant.
 LEVEL = 0.05
-# The difference whose number of seeds is told, and the largest such number.
+# The difference whose number of seeds is reported, and the largest such number.
 TARGET, MOST_SEEDS = 0.5, 100
 
 
 class Mean(NamedTuple):
-    """A mean and its interval; without a spread, these are `None`."""
+    """A mean, its deviation and interval; without a spread, the latter are `None`."""
 
     mean: float
     deviation: float | None
@@ -35,9 +35,9 @@ class SeedTests(NamedTuple):
         low, high: its interval by Dunnett's test, which holds for all systems together.
         dunnett: the p-value of that test, corrected for the number of systems.
         detectable: the difference that the test finds with a probability of `POWER`,
-            if the standard deviation over seeds is the one that was seen.
-        seeds_needed: seeds of each system with which it finds one of `TARGET` so
-            often; `None` for more than `MOST_SEEDS`, too.
+            given the observed standard deviation over seeds.
+        seeds_needed: seeds of each system for a difference of `TARGET` to be found with
+            this probability; `None` also if above `MOST_SEEDS`.
     """
 
     low: float | None = None
@@ -77,7 +77,7 @@ def resampled(
         score: the score of a sum of counts, `[k]`.
         counts: counts of each sentence, `[n, k]`, which add up.
         samples: number of test sets.
-        draws: seed of the draws; test sets of `n` sentences have the same ones.
+        draws: seed of the draws, which are the same for any test set of `n` sentences.
         groups: one for each sentence; the sentences of a group are drawn together.
     """
     if groups is not None:
@@ -98,7 +98,7 @@ def seed_tests(
     """Dunnett's test of systems against a baseline (1955).
 
     The test pools the variance over all systems, which may have any number of seeds.
-    Its power is that of decisions at `LEVEL`.
+    Its power is for decisions at `LEVEL`.
 
     Args:
         systems: scores by name of the system and by seed.
@@ -129,7 +129,7 @@ def seed_tests(
 
 
 def power(effect: float, critical: float, freedom: int) -> float:
-    """The probability that the size of a noncentral t exceeds a critical value.
+    """The probability that the absolute noncentral t exceeds a critical value.
 
     Args:
         effect: the difference, in standard errors of a difference.
@@ -139,7 +139,8 @@ def power(effect: float, critical: float, freedom: int) -> float:
     from scipy.stats import chi2
     from scipy.stats import norm
 
-    # Over the estimates of the deviation; `scipy.stats.nct` is NaN for large effects.
+    # Averages over estimates of the deviation; `scipy.stats.nct` is NaN for large
+    # effects.
     shares = (np.arange(1000) + 0.5) / 1000
     limits = critical * np.sqrt(chi2.ppf(shares, freedom) / freedom)
     return float(np.mean(norm.sf(limits - effect) + norm.sf(limits + effect)))
@@ -147,7 +148,7 @@ def power(effect: float, critical: float, freedom: int) -> float:
 
 @cache
 def critical_value(systems: int, seeds: int, confidence: float) -> float:
-    """Critical value of Dunnett's test, which is the same for any scores."""
+    """Critical value of Dunnett's test, which does not depend on the scores."""
     from scipy import stats
 
     scores = range(seeds)
@@ -159,7 +160,7 @@ def critical_value(systems: int, seeds: int, confidence: float) -> float:
 
 
 def seeds_needed(deviation: float, systems: int, confidence: float) -> int | None:
-    """See `SeedTests`; the deviation is pooled, the baseline no system."""
+    """See `SeedTests`; the deviation is pooled, and `systems` excludes the baseline."""
 
     def finds(seeds: int) -> bool:
         effect = TARGET / deviation / math.sqrt(2 / seeds)

@@ -1,4 +1,4 @@
-"""Adapters: what LoRA changed in a model, as a small folder that needs the model."""
+"""Adapters: small folders with the changes that LoRA made to a model."""
 
 import hashlib
 from dataclasses import asdict
@@ -32,7 +32,7 @@ class Adapter:
         model: name or address of the model that it belongs to, or its folder, relative
             to that of the adapter.
         sha256: digest of the weights of that model, see `weights_sha256`.
-        rank: largest rank of what is added to a matrix.
+        rank: largest rank of the change of a matrix.
         preset: name of the preset of the model, or `""`.
     """
 
@@ -56,13 +56,14 @@ def save_adapter(
 ) -> None:
     """Writes the differences of two models as products of two matrices each.
 
-    The product of `A [I, rank]` and `B [rank, O]` is the nearest of that rank to what
-    is added to a matrix `[I, O]`. After LoRA of that rank, it is the same.
+    The product of `A [I, rank]` and `B [rank, O]` is the best approximation of that
+    rank to the change of a matrix `[I, O]`. After LoRA of that rank, it equals the
+    change.
 
     Args:
-        folder: where to; a folder of that name is replaced.
+        folder: folder to write; an existing one is replaced.
         model: the model that the adapter belongs to.
-        tuned: the same model after training, whose matrices alone differ.
+        tuned: the same model after training; only its matrices differ.
         settings: settings of the adapter.
 
     Raises:
@@ -87,7 +88,7 @@ def save_adapter(
 
 
 def read_adapter(folder: Path) -> Adapter:
-    """The settings of an adapter, with the model as a path that is not relative to it.
+    """The settings of an adapter, with a model path that is not relative to it.
 
     Raises:
         DamagedFolderError: a file of it is not what was written.
@@ -100,12 +101,12 @@ def read_adapter(folder: Path) -> Adapter:
 
 
 def load_adapted(folder: Path) -> LoadedModel:
-    """The model that an adapter belongs to, with what the adapter adds.
+    """The model that an adapter belongs to, with the changes of the adapter.
 
     Raises:
-        FileNotFoundError: the model is not there any more.
-        ValueError: it has other weights than those that the adapter belongs to, or a
-            file is not the one that was saved.
+        FileNotFoundError: the model no longer exists.
+        ValueError: its weights are not those that the adapter belongs to, or a file is
+            not the one that was saved.
         FetchError: a hub does not give the model.
     """
     settings = read_adapter(folder)

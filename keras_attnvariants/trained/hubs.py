@@ -1,6 +1,6 @@
-"""Models on hubs: Hugging Face and Kaggle, by the libraries of their own.
+"""Models on Hugging Face and Kaggle, by the libraries of these hubs.
 
-Only files with the names of a model folder are asked for, whatever else a hub has.
+Only files with the names of a model folder are requested.
 """
 
 import functools
@@ -126,10 +126,10 @@ def _from_kaggle(name: str, version: str | None, force_download: bool = False) -
     def file(name: str, of: str) -> Path:
         return Path(model_download(of, name, force_download=force_download))
 
-    # One by one: of all files, the library takes the names that the hub gives.
+    # One by one: for all files at once, the library takes the hub's names.
     folder = file(MANIFEST, f"{name}/{version}" if version else name).parent
     for listed in read_manifest(folder):
         if listed in FILES:
-            # The folder is that of a version: all files are of the same.
+            # The folder is that of a version, so all files are of the same one.
             file(listed, f"{name}/{folder.name}")
     return folder

@@ -10,7 +10,7 @@ from keras_attnvariants.utils.folders import MANIFEST
 if TYPE_CHECKING:
     from keras_attnvariants.data import LoadedModel
 
-# What the package contains: the folder of each model has its name.
+# Models in the package; the folder of each has its name.
 MODELS = Path(__file__).parent / "models"
 CARD = "card.json"
 # Which model an adapter belongs to.
@@ -29,11 +29,11 @@ def find_model(name: str | os.PathLike[str], argument: str = "name") -> Path:
     """The folder of a model.
 
     Args:
-        name: a folder; or the name of a model that the package contains, see
+        name: a folder; the name of a model that the package contains, see
             `model_names`; or the address of one on a hub, `hf://user/name`, with
-            `@revision` if it shall not be the newest, or
-            `kaggle://owner/model/keras/variation`, with `/version`. A model on a hub
-            is downloaded into a cache.
+            `@revision` for one other than the newest, or
+            `kaggle://owner/model/keras/variation`, with `/version`. A model on a hub is
+            downloaded into a cache.
         argument: name of the argument or option, for messages.
 
     Raises:
@@ -62,14 +62,14 @@ def find_model(name: str | os.PathLike[str], argument: str = "name") -> Path:
 def load_model(name: str | os.PathLike[str]) -> "LoadedModel":
     """Loads a trained model by its name, or what `save_model` wrote by its folder.
 
-    The folder of an adapter, which a run with LoRA leaves, stands for the model that it
-    belongs to with what was added. That model has to be where it was.
+    For the folder of an adapter, which a run with LoRA writes, it loads the model that
+    the adapter belongs to and applies the changes. That model must be where it was.
 
-    Nothing of a folder or of a hub is run: a configuration builds layers that are
-    known, and every file has to have the sha256 that is written beside it.
+    No code from a folder or a hub is run: a configuration only builds known layers, and
+    every file must match the sha256 that is stored beside it.
 
     Args:
-        name: a name or a folder, see `find_model`; of a run, `best/` or `averaged/`.
+        name: a name or a folder, see `find_model`; for a run, `best/` or `averaged/`.
 
     Returns:
         A `LoadedModel`, that is `(model, tokenizer)`. The model is not compiled, and

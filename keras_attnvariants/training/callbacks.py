@@ -20,16 +20,16 @@ from keras_attnvariants.training.state import to_arrays
 
 Logs = dict[str, Any] | None
 
-# A loss this many times that of a uniform guess, log V, comes from training that went
-# wrong: an untrained model is near log V, and a model that learns is below.
+# A loss this many times log V, the loss of a uniform guess, means that training failed:
+# an untrained model is near log V, and a model that learns is below.
 DIVERGED = 4.0
 
-# Seconds after which the first state is saved, however many updates lie between two.
+# Seconds after which the first state is saved, whatever the interval in updates.
 FIRST_STATE = 60.0
 
 
 class StoppedBySignal(SystemExit):
-    """A signal has ended the training, whose state is saved."""
+    """A signal has ended the training; its state is saved."""
 
 
 class DivergedError(ArithmeticError):
@@ -55,23 +55,23 @@ class Progress:
     logs: dict[str, float] = dataclasses.field(default_factory=dict)
 
     def end_period(self) -> None:
-        """Lets the current period end here, with a validation."""
+        """Ends the current period here, with a validation."""
         self.period_end, self.validation_pending = self.step, True
 
 
 class StatefulCallback(keras.callbacks.Callback):
     """A callback whose own state is saved with every state of the run.
 
-    Subclass it and pass the callback to `train`. When a run is resumed, a callback
-    finds its state by `state_name`, whichever others come or go; the state of one that
-    is left out waits for it.
+    Subclass it and pass the callback to `train`. A resumed run restores callbacks by
+    `state_name`, even if others were added or removed. The state of a callback that is
+    left out is kept.
     """
 
     @property
     def state_name(self) -> str:
-        """Name of the state: that of the class, unless a subclass says otherwise.
+        """Name of the state; by default that of the class.
 
-        Callbacks of one name are told apart by their order.
+        Callbacks with the same name are distinguished by their order.
         """
         return type(self).__name__
 
@@ -85,9 +85,9 @@ class StatefulCallback(keras.callbacks.Callback):
 
 @dataclasses.dataclass(eq=False)
 class StepCounter(keras.callbacks.Callback):
-    """Counts updates, and ends a run that went wrong.
+    """Counts updates, and ends a run that fails.
 
-    It went wrong if the loss or a weight is not finite, or if after a period the
+    A run fails if the loss or a weight is not finite, or if after a period the
     validation loss (without validation data, the loss) is more than 4 times that of a
     uniform guess over the `V` classes, log V. It comes first among the callbacks, so
     that such a step is not saved.
@@ -159,8 +159,8 @@ class StepCounter(keras.callbacks.Callback):
 class StopRequest:
     """Context that turns the first SIGTERM or SIGINT into a request.
 
-    `number` is the signal that came, or None. After the first one the former handlers
-    are back, so a second signal acts at once. Outside the main thread, where Python
+    `number` is the signal received, or None. After the first one the previous handlers
+    are restored, so a second signal acts at once. Outside the main thread, where Python
     allows no handlers, signals keep their usual effect.
 
     Example:
@@ -201,13 +201,13 @@ class StopRequest:
 class StateSaver(keras.callbacks.Callback):
     """Saves the state every few updates, after each validation, and when stopped.
 
-    The first one comes after a minute at the latest. On SIGTERM or SIGINT it then ends
-    the process, with status 143 or 130. It comes last among the callbacks, so that a
-    state includes what the others did.
+    The first state is saved after a minute at the latest. On SIGTERM or SIGINT it
+    saves, then ends the process with status 143 or 130. It comes last among the
+    callbacks, so that a state includes the effects of the others.
 
     Args:
         progress: where the run stands.
-        request: tells whether a signal has come.
+        request: says whether a signal has come.
         save_every: updates between two states.
         save: saves a state.
     """

@@ -1,4 +1,4 @@
-"""Fine-tuning: a run that begins with a trained model, and what of it is trained."""
+"""Fine-tuning: runs that begin with a trained model and train all or part of it."""
 
 import os
 from collections.abc import Collection
@@ -36,9 +36,9 @@ from keras_attnvariants.utils.files import read_json
 
 # Sizes of a model that are options of its preset.
 SIZES = ("num_layers", "hidden_dim", "intermediate_dim")
-# Folder in that of a run, with what LoRA added to the model.
+# Subfolder of a run with the changes that LoRA made to the model.
 ADAPTED = "adapter"
-# Arguments of a model that a run decides, also if it keeps the architecture.
+# Arguments of a model that a run decides, even if it keeps the architecture.
 NOT_KEPT = (
     *("name", "dtype", "quantization", "vocabulary_size", "source_vocabulary_size"),
 )
@@ -61,14 +61,14 @@ class FineTuning:
         freeze: parts whose weights stay as they are, as paths of layers or their
             beginnings: `"embeddings"`, `"encoder"`, `"decoder_0/cross_attention"`.
         lora_rank: rank of the matrices `A [I, rank]` and `B [rank, O]` whose product is
-            added to each kernel `[I, O]`, and which alone are trained (LoRA, Hu et al.
-            2021, eq. 3); `None` to train all weights. Saved models have the sums; the
-            folder `adapter/` of a run that has ended has the products, and stands for
-            its better model wherever the trained model is in its place.
+            added to each kernel `[I, O]`; only these are trained (LoRA, Hu et al. 2021,
+            eq. 3). `None` to train all weights. Saved models have the sums. The folder
+            `adapter/` of a finished run has the products; it loads as the better model
+            of the run as long as the trained model is in its place.
         lora_layers: names of the dense layers that get them, such as `"query"`; all
             dense layers by default.
-        keep_architecture: whether the run has the architecture of the model, and of a
-            preset no more than the training.
+        keep_architecture: whether the run has the architecture of the model, and takes
+            only the training from a preset.
 
     Raises:
         ValueError: the rank is out of range, or there are layers for it but no rank.
@@ -106,7 +106,7 @@ class FineTuning:
         return Trained(loaded.model, loaded.tokenizer)
 
     def sizes(self, preset: Preset) -> dict[str, Any]:
-        """The sizes of the model, or all its arguments, where a preset has others.
+        """The sizes of the model that differ from a preset's, or all its arguments.
 
         Raises:
             ValueError: the preset is of another kind of model.
@@ -163,7 +163,7 @@ class FineTuning:
         return taken
 
     def leave_adapter(self, run: Path, preset: str) -> None:
-        """Writes what LoRA added to the model, if it was used.
+        """Writes the changes that LoRA made to the model, if it was used.
 
         Args:
             run: folder of the run, whose better model is taken.
@@ -177,7 +177,7 @@ class FineTuning:
         place, rank, model = find_model(self.model), self.lora_rank, self.trained.model
         name = os.fspath(self.model)
         if (place / ADAPTER).is_file():
-            # What two adapters add together is an adapter as well.
+            # The sum of two adapters is an adapter as well.
             first = read_adapter(place)
             name, rank = first.model, rank + first.rank
             place, model = find_model(name), load_model(name).model
@@ -198,12 +198,12 @@ class FineTuning:
 
 @cache
 def going_on(model: str | None) -> FineTuning | None:
-    """Runs of a comparison or a search that begin with a model, loaded once."""
+    """The `FineTuning` of all runs of a comparison or a search, loaded once."""
     return None if model is None else FineTuning(model=model)
 
 
 def add_lora(model: keras.Model, rank: int, names: Collection[str] = ()) -> None:
-    """Adds products of two small matrices to kernels, which alone are trained then.
+    """Adds products of two small matrices to kernels, and trains only these matrices.
 
     Args:
         model: a built model, not quantized.
@@ -235,7 +235,7 @@ def add_lora(model: keras.Model, rank: int, names: Collection[str] = ()) -> None
 
 
 def freeze(model: keras.Model, part: str) -> None:
-    """Lets no weight of a part of a model be trained.
+    """Freezes the weights of a part of a model.
 
     Raises:
         ValueError: there is no such part.
@@ -253,7 +253,7 @@ def freeze(model: keras.Model, part: str) -> None:
 
 
 def preset_of(model: str | os.PathLike[str]) -> str:
-    """The name of the preset of a trained model; empty if it does not say.
+    """The name of the preset of a trained model; empty if unknown.
 
     Args:
         model: as of `FineTuning`.

@@ -1,4 +1,4 @@
-"""Guided alignment: attention to the source that is trained towards given links."""
+"""Guided alignment: training of attention to the source towards given links."""
 
 import contextlib
 import functools
@@ -14,21 +14,21 @@ from keras_attnvariants.models.base import Guidance
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.utils.typing import Tensor
 
-# The smallest weight that the logarithm tells from 0.
+# Added to weights, so that the logarithm is finite.
 SMALLEST = 1e-9
 
 
 @contextlib.contextmanager
 def guided(model: keras.Model, config: TrainingConfig) -> Iterator[None]:
-    """Context in which training the model adds the losses that are asked for.
+    """Context in which training adds the losses that the configuration asks for.
 
     Args:
         model: a `Transformer` or a `Seq2SeqLSTM`, if there is anything to guide.
-        config: its `alignment_weight` and `ctc_weight` say what.
+        config: its `alignment_weight` and `ctc_weight` select the losses.
 
     Raises:
-        ValueError: no attention of the model can be guided, or there is no CTC loss of
-            such a model.
+        ValueError: no attention of the model can be guided, or such a model has no CTC
+            loss.
     """
     asked: dict[str, Any] = {}
     if config.alignment_weight is not None:
@@ -86,9 +86,9 @@ def alignment_loss(
 
         loss = -weight / N * sum over linked i, j of log(weights_ij) / n_i
 
-    Padding and rows without links add nothing. Dividing by all real tokens, as the
-    cross-entropy of the translation does, makes the loss of several batches that of one
-    large batch.
+    Padding and rows without links add nothing. The loss is divided by all real tokens,
+    like the cross-entropy of the translation, so that several batches give the loss of
+    one large batch.
 
     Args:
         weights: float32 `[B, T, S]`, rows that sum to 1.

@@ -32,8 +32,8 @@ class LabelSmoothedCrossEntropy(Saved, keras.losses.Loss):
 
     Everything is computed in float32, whatever the dtype of the logits. A position
     whose label is padding has loss 0 and does not count, with and without sample
-    weights: more padding changes neither the loss nor its gradient. Padding is told
-    by its id alone; a mask that Keras attaches to the logits is not read.
+    weights: more padding changes neither the loss nor its gradient. Padding is
+    recognized by its id alone; a Keras mask of the logits is not read.
 
     Args:
         smoothing: probability `e` taken from the label, in `[0, 1)`.
@@ -156,8 +156,8 @@ def smoothed_cross_entropy(
 def negative_log_probabilities(logits: Tensor, labels: Tensor) -> Tensor:
     """`-log p[y]` of every position, without a gradient.
 
-    In a graph that has a smoothed cross-entropy of the same tensors, the costly part
-    is taken from there.
+    In a graph with a smoothed cross-entropy of the same tensors, the costly part is
+    shared.
 
     Args:
         logits: floats `[B, T, V]`.
@@ -176,14 +176,14 @@ def negative_log_probabilities(logits: Tensor, labels: Tensor) -> Tensor:
 
 @functools.cache
 def compiled(function: Callable[..., Any], *options: int) -> Callable[..., Any]:
-    """The function of rows, with options that come first, compiled once."""
+    """A function of rows, compiled once, with the options as its first arguments."""
     return jit_by_rows(functools.partial(function, *options))
 
 
 def statistics(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """`logsumexp` of the logits, logit of the label, sum of the logits.
 
-    Each is float32 `[N]`, of logits `[N, V]` and labels `[N]`.
+    Each is float32 `[N]`, for logits `[N, V]` and labels `[N]`.
     """
     x = ops.cast(logits, "float32")
     highest = ops.max(x, axis=-1, keepdims=True)
@@ -228,8 +228,8 @@ def slope(
 class Perplexity(Saved, keras.metrics.Mean):
     """Perplexity: exp of the mean of `-log p[y]` over real tokens.
 
-    No smoothing enters, so models trained with different losses compare. Padding does
-    not count, with and without sample weights.
+    It has no smoothing, so models trained with different losses can be compared.
+    Padding does not count, with and without sample weights.
 
     Args:
         name: name of the metric.
@@ -268,7 +268,7 @@ class Perplexity(Saved, keras.metrics.Mean):
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")
 class TokenCount(Saved, keras.metrics.Sum):
-    """Number of real target tokens; with sample weights, the sum of theirs.
+    """Number of real target tokens; with sample weights, the sum of their weights.
 
     Args:
         name: name of the metric.

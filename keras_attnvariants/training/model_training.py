@@ -86,8 +86,8 @@ def train(
     `steps` or `patience` of the configuration change.
 
     Args:
-        model: Keras model from `{"source_ids", "target_ids"}` (or whatever the data
-            gives) to logits `[B, T, V]`. On return it has the last weights.
+        model: Keras model from `{"source_ids", "target_ids"}` (or other inputs that the
+            data gives) to logits `[B, T, V]`. On return it has the last weights.
         tokenizer: saved with the models, or None.
         training_data: gives the endless dataset of batches `(inputs, labels, weights)`
             that starts at batch number `step`. Batch `i` must depend on `i` only.
@@ -103,8 +103,8 @@ def train(
         verbose: `"auto"` for a `ProgressBar` of the whole run; any other value is that
             of `fit`, 0 for none.
 
-    The best model is that of the best such score; without a `ValidationScore`, of the
-    lowest `val_loss`; without any validation, of the lowest training loss.
+    The best model is the one with the best such score; without a `ValidationScore`,
+    with the lowest `val_loss`; without any validation, with the lowest training loss.
 
     Raises:
         ValueError: an argument is wrong, or the folder holds a run with other settings.
@@ -170,20 +170,20 @@ def train_preset(
     into one folder; see `train` for its files and for how runs are resumed.
 
     Args:
-        preset: what to train, and how.
+        preset: the model to train, and how to train it.
         corpus: has a split "train". If it has a split "validation", the model is
             validated on it.
         run_dir: folder of the run.
-        fine_tuning: the trained model that the run begins with, and what of it is
-            trained. The run has its vocabulary, and its sizes unless `sizes` has
-            others. A preset with other attention begins with the weights that fit.
-        tokenizer: what to use instead of learning a vocabulary.
+        fine_tuning: the trained model that the run begins with, and the parts to train.
+            The run has its vocabulary, and its sizes unless `sizes` has others. A
+            preset with other attention begins with the weights that fit.
+        tokenizer: tokenizer to use instead of learning a vocabulary.
         vocabulary_size: number of tokens in the joint vocabulary; `None` for that of
             the preset, or fewer if the training text has no more.
-        subwords: `model_type` and `character_coverage` of `Tokenizer.train`, if they
-            are not to be the defaults.
-        batch_tokens: source and target positions of one update; `None` for those of
-            the preset, or of as many mean pairs of the corpus as the preset has.
+        subwords: `model_type` and `character_coverage` of `Tokenizer.train`, if not the
+            defaults.
+        batch_tokens: source and target positions of one update; `None` for those of the
+            preset, or, if it counts sentence pairs, for as many pairs of mean length.
         sizes: options of the model that replace those of the preset; see
             `Preset.build`. A `length_ratio` that the model, or a layer here, needs is
             computed from the corpus unless it is given here.
@@ -192,11 +192,11 @@ def train_preset(
             corpus has alignments, `alignment_weight` is 0.05 by default.
         precision: dtype policy of the model, or `"auto"` for the faster one.
         seed: determines the weights, dropout and the order of the batches.
-        score_sentences: number of validation sources that are decoded, greedily, in
-            each validation. With any, the best model is the one of highest BLEU, or of
-            the best first metric of another task.
-            `None` decodes 200 at those validations where that keeps within 5 % of
-            the time, as measured; the best model is then that of lowest loss.
+        score_sentences: number of validation sources that are decoded greedily in each
+            validation. If positive, the best model is the one with the highest BLEU, or
+            the best first metric of another task. `None` decodes 200 at those
+            validations where that takes at most 5 % of the measured time; the best
+            model is then the one with the lowest loss.
         samples: number of validation sources whose outputs are shown at each
             validation.
         callbacks: further Keras callbacks, such as a `TimeLimit`.
@@ -270,13 +270,13 @@ def built(
 ) -> tuple[keras.Model, "TokenizedCorpus", TrainingConfig]:
     """The model of a run of a preset, its corpus in tokens, and its settings.
 
-    All that may be wrong with the arguments is told before a tokenizer is trained,
-    which may take minutes.
+    Errors in the arguments are raised before a tokenizer is trained, which may take
+    minutes.
 
     Args:
         preset, corpus, run_dir, vocabulary_size, subwords, sizes: as in `train_preset`.
-        given: fields of `TrainingConfig`, with the arguments `precision`, and in its
-            `data` `batch_tokens` and `seed`, of `train_preset`.
+        given: fields of `TrainingConfig`, with these arguments of `train_preset`:
+            `precision`, and in `data`, `batch_tokens` and `seed`.
         fine_tuning, tokenizer: as in `train_preset`.
     """
     # Imports TensorFlow.
@@ -315,7 +315,7 @@ def built(
     if tokenizer.target is not tokenizer:
         sizes = {"source_vocabulary_size": tokenizer.vocabulary_size, **sizes}
     size = tokenizer.target.vocabulary_size
-    # A model may go on with another task than its own.
+    # A model may continue with a task other than its own.
     sizes = {**sizes, "task": corpus.task}
     model = preset.build(size, dtype=config.precision, **sizes)
     if fine_tuning is not None:
@@ -357,10 +357,11 @@ def given_tokenizer(
     vocabulary_size: int | None,
     subwords: Mapping[str, Any],
 ) -> Tokenizer | None:
-    """The tokenizer that a run is given; `None` if it learns a vocabulary of its own.
+    """The tokenizer given to a run; `None` if the run learns a vocabulary.
 
     Raises:
-        ValueError: the arguments, which are those of `train_preset`, exclude others.
+        ValueError: the arguments, which are those of `train_preset`, exclude each
+            other.
     """
     if fine_tuning is not None:
         if tokenizer is not None:

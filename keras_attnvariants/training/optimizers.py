@@ -1,4 +1,4 @@
-"""Adam, with right updates from the gradients of embeddings; averages; schedules."""
+"""Adam with correct updates of embeddings, moving averages, and schedules."""
 
 import math
 from collections.abc import Sequence
@@ -25,13 +25,13 @@ class Adam(keras.optimizers.Adam):
     """Adam whose updates do not depend on how a gradient is stored.
 
     On TensorFlow the gradient of an embedding lists a row for each token of the batch,
-    and a token that occurs twice has two rows. Keras squares them apart, in the second
-    moments and in the norm for clipping, where their sum is to be squared, as it is in
-    a gradient without a list and on JAX. Updates are one operation for each variable
-    where the backend has it.
+    and a token that occurs twice has two rows. Keras squares the rows separately, in
+    the second moments and in the norm for clipping. Their sum must be squared instead,
+    as it is in a dense gradient and on JAX. Where the backend can, an update is one
+    operation per variable.
 
-    With `use_ema`, the weights are left alone at the end of `fit`, where Keras
-    overwrites them with their averages: a run of several would go on from there.
+    With `use_ema`, the weights stay as they are at the end of `fit`. Keras overwrites
+    them with their averages, from which the next `fit` of a run would continue.
     """
 
     def apply(
@@ -60,10 +60,10 @@ class Adam(keras.optimizers.Adam):
 
 
 class MovingAverage(keras.callbacks.Callback):
-    """Validates, and saves as the best model, the averages in place of the weights.
+    """Puts averages in place of the weights for validations and the best model.
 
-    It comes first among the callbacks. Whoever saves the state of the run takes the
-    averages out before. Without averages in the optimizer it does nothing.
+    It comes first among the callbacks. Code that saves the state of the run calls
+    `take_out` before. Without averages in the optimizer it does nothing.
     """
 
     def __init__(self) -> None:

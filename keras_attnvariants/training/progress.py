@@ -31,19 +31,19 @@ SHOWN = {"loss": 3, "val_loss": 3} | {m: 2 for m in monitors() if m != "val_loss
 
 
 class ProgressBar(keras.callbacks.Callback):
-    """Shows on standard error how far a training is, and each validation in a line.
+    """Shows the progress of a training on standard error, with a line per validation.
 
-    On a terminal that is a bar for the whole run. In a file, in a notebook and where
-    the environment variable `CI` is set, it is a plain line a minute.
+    On a terminal, this is a bar for the whole run. In a file, in a notebook and where
+    the environment variable `CI` is set, it is a plain line per minute.
 
-    `train` shows one by itself. Use another in a `with` block, so that the terminal is
-    restored whatever happens; it takes the place of that one.
+    `train` shows one by default. Pass another one to replace it, in a `with` block so
+    that the terminal is always restored.
 
     Args:
         steps: number of updates of the whole run; `None` for those of the run that it
             joins.
-        limit: the `TimeLimit` of the run, if it has one: whichever of updates and time
-            ends first is what is shown.
+        limit: the `TimeLimit` of the run, if it has one: the bar shows updates or time,
+            whichever ends first.
         console: where to write; by default standard error.
 
     Raises:
@@ -79,7 +79,7 @@ class ProgressBar(keras.callbacks.Callback):
     def on_train_begin(self, logs: Logs = None) -> None:
         if self.steps is None:
             self.steps = self.params["epochs"] * self.params["steps"]
-        # Not earlier: what is wrong with the settings is told without a bar.
+        # Not earlier, so that errors in the settings are shown without a bar.
         self._bar.start()
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:

@@ -49,12 +49,12 @@ CALLBACKS = TypeAdapter(dict[str, Any])
 
 @dataclasses.dataclass(frozen=True)
 class TrainingResult:
-    """The end of a run.
+    """The result of a run.
 
     Attributes:
         step: updates done.
         monitor: the metric that chose the best model.
-        best: its best value, or None if nothing measured it since it changed.
+        best: its best value, or None if it was not measured since the metric changed.
         best_step: the step of that value.
         averaged: its value with averaged weights, or None without validation.
         stopped_early: whether `patience` or another callback ended the run.
@@ -77,7 +77,7 @@ class RunFolder:
         loop: trains the model.
         tokenizer: the tokenizer of the model, or `None`.
         given: callbacks of the caller.
-        request: tells whether the training is to stop.
+        request: says whether the training is to stop.
     """
 
     path: Path
@@ -110,14 +110,14 @@ class RunFolder:
     def open(
         self, settings: dict[str, Any]
     ) -> tuple[LoadedState | None, list[keras.callbacks.Callback]]:
-        """Writes settings and tokenizer, and says where the run stands.
+        """Writes settings and tokenizer, and returns where the run stands.
 
         Args:
             settings: the settings of this training.
 
         Returns:
             The state to continue from, `None` for a new run; and the callbacks of the
-            run, in the state in which they were.
+            run, with their states restored.
 
         Raises:
             DifferentSettingsError: the folder holds a run with other settings.
@@ -155,7 +155,7 @@ class RunFolder:
         return self._averager.mean()
 
     def finish(self, scores: dict[str, float]) -> TrainingResult:
-        """Writes the model, whose weights are now the averages, and says how it is.
+        """Writes the model, whose weights are now the averages, and returns the result.
 
         Args:
             scores: its validation metrics.
@@ -222,7 +222,7 @@ class RunFolder:
     def _restore(
         self, state: LoadedState | None, callbacks: Sequence[keras.callbacks.Callback]
     ) -> None:
-        """Gives the callbacks the states in which they were."""
+        """Restores the states of the callbacks."""
         numbers: Counter[str] = Counter()
         for callback in callbacks:
             if isinstance(callback, StatefulCallback):
@@ -240,7 +240,7 @@ class RunFolder:
         self._averager.remove_after(state.progress["step"])
 
     def _save(self) -> None:
-        """Saves a state, with those of callbacks that sit this call out."""
+        """Saves a state, including those of callbacks that this call leaves out."""
         self.loop.averages.take_out()
         progress = self.loop.progress
         self._states |= {name: c.get_state() for name, c in self._stateful.items()}

@@ -1,4 +1,4 @@
-"""The models of a run: the best one, and that with averaged weights."""
+"""The models of a run: the best one, and the one with averaged weights."""
 
 import dataclasses
 import math
@@ -51,7 +51,7 @@ class CheckpointAverager(keras.callbacks.Callback):
 
     Args:
         directory: folder of the weights, one subfolder a step.
-        last: how many are kept.
+        last: number of steps that are kept.
         progress: where the run stands.
         count: number of steps whose mean `mean` has taken.
     """
@@ -109,9 +109,9 @@ class CheckpointAverager(keras.callbacks.Callback):
 class BestModel(StatefulCallback):
     """Keeps the model of the best validation as a model folder.
 
-    Training ends when no validation was better for some periods. Unlike the patience of
-    Keras' `EarlyStopping`, this one counts over `fit` calls and resumes: from the step
-    of the best model.
+    Training ends when no validation was better for some periods. Unlike Keras'
+    `EarlyStopping`, it counts from the step of the best model, over `fit` calls and
+    resumes.
 
     Args:
         directory: folder that `save_model` writes.
@@ -119,8 +119,8 @@ class BestModel(StatefulCallback):
             `keras_attnvariants.data.tasks`.
         progress: where the run stands.
         tokenizer: saved with the model, or `None`.
-        patience: updates without improvement after which training ends; `None` for any
-            number.
+        patience: updates without improvement after which training ends; `None` for no
+            limit.
         best: best value so far, or `None`.
         best_step: step of that value.
     """
@@ -189,11 +189,11 @@ def read_weights(path: Path) -> list[np.ndarray]:
 
 
 def better_event(log: Path) -> dict[str, Any] | None:
-    """The record of the log about the model of a run that validated better.
+    """The log record of the model of a run that validated better.
 
     Returns:
-        That of a period, or of the last average; `None` for a run that has no average
-        yet, or no validation that counts.
+        The record of a period, or of the last average; `None` for a run without an
+        average so far, or without a validation that counts.
     """
     events = read_log(log)
     averages = [event for event in events if event["event"] == "averaged"]
@@ -203,7 +203,7 @@ def better_event(log: Path) -> dict[str, Any] | None:
     found = [averages[-1], *(e for e in events if e["event"] == "period")]
     for name in monitors():
         best: Callable[..., dict[str, Any]] = max if higher_is_better(name) else min
-        # A score that the average was not given has not chosen the best model.
+        # A score that the average lacks has not chosen the best model.
         if name in averages[-1]:
             known = [event for event in found if event.get(name) is not None]
             return best(known, key=itemgetter(name)) if known else None
@@ -219,7 +219,7 @@ def better_model(log: Path) -> str:
 def load_run(run_dir: str | os.PathLike[str]) -> LoadedModel:
     """Loads the better model of a run: that of the best validation, or the average.
 
-    Averages of weights that still improve quickly are worse than the last of them.
+    While weights still improve quickly, their average is worse than the last ones.
 
     Args:
         run_dir: folder of a run of `train` or `train_preset`. It need not have ended.

@@ -28,7 +28,7 @@ from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
 
 CONFIG = "config.json"
-# Beside the settings: the machine that started the training, or went on with it.
+# Beside the settings: the machine that started or resumed the training.
 MACHINE = "machine"
 STATES = "state"
 
@@ -39,7 +39,7 @@ VOLATILE = {
     *("inbound_nodes", "input_layers", "output_layers", "search_settings"),
 }
 
-# Beyond these an error only counts.
+# Differences that an error lists; it counts the others.
 _SHOWN = 6
 
 
@@ -47,7 +47,7 @@ class Difference(NamedTuple):
     """A setting in which two runs differ.
 
     Attributes:
-        name: name of the argument, or of the layer's or schedule's in a dotted name.
+        name: name of the argument; dotted for an argument of a layer or a schedule.
         old: its value in the run on disk.
         new: its value in the call that would resume the run.
     """
@@ -79,7 +79,7 @@ class DifferentSettingsError(ValueError):
         """One line with old and new values.
 
         Args:
-            options: the user's name of an argument, by its name.
+            options: the name of an argument for the user, by its name in Python.
         """
         parts = [
             f"{options.get(name, f'`{name}`')} {_short(new)} instead of {_short(old)}"
@@ -104,7 +104,7 @@ def describe_run(
 
 
 def describe_model(model: keras.Model) -> Any:
-    """The configuration of a model without what is volatile."""
+    """The configuration of a model without volatile entries."""
     config = keras.saving.serialize_keras_object(model)
     config.pop("compile_config", None)  # JSON may not hold it
     return json.loads(
@@ -151,7 +151,7 @@ def check_same_run(
         DifferentSettingsError: they differ.
     """
     changeable = (("training", name) for name in TrainingConfig.FREE_TO_CHANGE)
-    # The sentences are compared, of whatever revision they are.
+    # The sentences are compared, so revisions may differ.
     free = [(MACHINE,), ("training", "data", "revision"), *changeable]
     if different := differences_of(saved, given, free):
         raise DifferentSettingsError(run_dir, different)
@@ -173,7 +173,7 @@ def differences_of(
         for path, old, new in _differences(saved, given)
         if path not in free
     ]
-    # All that a preset decides differs with it.
+    # A different preset explains all other differences.
     presets = [difference for difference in found if difference.name == "preset"]
     # One argument may be that of many layers.
     return list({repr(found): found for found in presets or found}.values())
@@ -194,8 +194,8 @@ def _differences(
             yield path, saved, given
         return
     for key in sorted({*saved, *given}):
-        # The name of a class tells which it is, wherever it moves; and an argument that
-        # the model had not when the run began is off, or its only value then.
+        # A class is identified by its name, whatever its module. An argument that did
+        # not exist when the run began is off, or has the only value of that time.
         is_off = key not in saved and given[key] in (False, tasks.DEFAULT)
         if path[:1] != ("model",) or not (key == "module" or is_off):
             yield from _differences(saved.get(key), given.get(key), (*path, key))
@@ -224,7 +224,7 @@ def _short(value: Any) -> str:
 
 
 def run_precision(saved: Mapping[str, Any]) -> str:
-    """The precision of a run; of a new one, the faster on this machine."""
+    """The precision of a run; for a new one, the faster on this machine."""
     return str(saved["training"]["precision"]) if saved else faster_precision()
 
 
@@ -283,7 +283,7 @@ def prepare_vocabulary(
     """Learns the vocabulary that several runs share, unless the folder has one.
 
     Args:
-        folder: the folder above those of the runs.
+        folder: the parent folder of the runs.
         corpus, vocabulary_size, subwords, tokenizer: as for `train_preset`.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Training on several devices, of one process or of many, as if there were one.
+"""Training on several devices, in one process or many, as if there were one.
 
-Of several processes, process 0 has the folder of the run and shares what it reads. The
-training itself knows nothing of this: it gets batches, a folder that behaves like that
-of one process, and a callback by which all processes stop at the same update.
+With several processes, process 0 has the folder of the run and shares what it reads.
+The training itself does not notice: it gets batches, a folder that behaves like that of
+a single process, and a callback that makes all processes stop at the same update.
 """
 
 import contextlib
@@ -76,24 +76,24 @@ def several_devices(
     """Context in which models are built, and trained, on several devices.
 
     The rows of a batch are divided among the devices, and the losses summed over the
-    real tokens of all: an update is that of one device, up to rounding, with the same
-    dropout. A run may be resumed on another number of devices.
+    real tokens of all: an update equals that of one device, up to rounding, with the
+    same dropout. A run may be resumed on another number of devices.
 
-    With several processes, each runs the same program. Process 0 alone writes the
-    folder of the run, shows the progress, and has the callbacks of the caller and the
-    translations of a validation; callbacks must not call the model. If a process ends,
-    JAX ends the others, and the run can be resumed.
+    With several processes, each runs the same program. Only process 0 writes the folder
+    of the run, shows the progress, runs the caller's callbacks and translates in
+    validations; callbacks must not call the model. If a process ends, JAX ends the
+    others, and the run can be resumed.
 
     A model that is too large for one device is divided among `model_parallel` of them:
-    embeddings, feed-forward layers and the projections of attention, with what the
-    optimizer keeps of them. Such a group has the rows that one device would have.
+    embeddings, feed-forward layers and the projections of attention, with their
+    optimizer states. Such a group gets the rows of one device.
 
     Args:
-        devices: how many of this process, and of each other; `None` for all.
-        model_parallel: among how many devices of a process a model is divided.
+        devices: number of devices of each process; `None` for all.
+        model_parallel: number of devices of a process that share one model.
         coordinator: `"host:port"` of process 0, where it listens for the others.
         process: number of this process, from 0.
-        processes: how many there are, on one machine or on several.
+        processes: number of processes, on one machine or on several.
         wait: how long to wait for all processes, in seconds.
 
     Raises:
@@ -154,7 +154,7 @@ def _check_processes(coordinator: str | None, process: int, processes: int) -> N
 
 
 def check_same(**settings: Any) -> None:
-    """Compares settings, which JSON can hold, with those of all other processes.
+    """Compares JSON-serializable settings with those of all other processes.
 
     Raises:
         DifferentProcessesError: names what differs, in all processes.
@@ -170,7 +170,7 @@ def locked(run_dir: Path) -> Iterator[None]:
     """Context in which no other training may write into a folder.
 
     Raises:
-        FolderInUseError: another one does.
+        FolderInUseError: another training does.
         StateWriteError: the disk is full.
     """
     if distribution.process_number():
@@ -204,7 +204,7 @@ class SharedFolder:
     Args:
         own: the folder, in process 0; `None` in the others.
         loop: trains the model.
-        together: lets the processes stop at the same update.
+        together: makes the processes stop at the same update.
     """
 
     own: RunFolder | None
@@ -223,7 +223,7 @@ class SharedFolder:
             callbacks = [StateSaver(loop.progress, request, every, save)]
         else:
             state, callbacks = self.own.open(settings)
-        # After those that decide, which process 0 alone has.
+        # After the callbacks that decide, which only process 0 has.
         callbacks.insert(-1, self.together)
         [progress, *_] = distribution.gathered(state and state.progress)
         if progress is None:
@@ -249,10 +249,10 @@ class SharedFolder:
 
 
 class Together(keras.callbacks.Callback):
-    """Lets all processes end the training at the same update.
+    """Makes all processes end the training at the same update.
 
     Args:
-        own: the signal that this process has got.
+        own: the signal that this process has received.
 
     Attributes:
         request: the signal that all of them answer.

@@ -35,7 +35,7 @@ VARIABLES = "variables.npz"
 PROGRESS = "progress.json"
 
 
-# The errors of a disk, a quota and a file that are full.
+# Errors of a full disk, an exhausted quota and a file that is too large.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -119,7 +119,7 @@ class TrainingState:
     def load_latest(self) -> LoadedState | None:
         """The newest state that is intact, or `None` if none was ever saved.
 
-        One line on standard error names every damaged state that is passed over.
+        A line on standard error names each damaged state that is skipped.
 
         Raises:
             DamagedFolderError: there are states, and all are damaged.
@@ -140,7 +140,7 @@ class TrainingState:
 
 @contextlib.contextmanager
 def clear_full_disk(run_dir: Path) -> Iterator[None]:
-    """Context in which a full disk is told with the folder, and with what to do."""
+    """Context in which the error of a full disk names the folder and the remedy."""
     try:
         yield
     except OSError as error:
@@ -154,7 +154,7 @@ def clear_full_disk(run_dir: Path) -> Iterator[None]:
 
 
 def numbered(directory: Path, kind: str) -> list[Path]:
-    """Folders such as `state-00000007`, for the kind `"state"`, by their numbers.
+    """Folders such as `state-00000007`, for the kind `"state"`, in order of number.
 
     Raises:
         OddFileError: the folder that they are in is a link.
@@ -171,14 +171,14 @@ def number_of(path: Path) -> int:
 def intact(
     paths: Iterable[Path], read: Callable[[Path], T], consequence: str
 ) -> Iterator[tuple[Path, T]]:
-    """Folders that are as they were written, each with its content.
+    """Folders that have not changed since they were written, each with its content.
 
     A line on standard error names each of the others.
 
     Args:
         paths: folders with manifests.
         read: reads one, or raises `DamagedFolderError`.
-        consequence: what becomes of those that are damaged, for the line.
+        consequence: what happens to damaged ones, for the line.
 
     Yields:
         Each folder that is intact, and what was read.

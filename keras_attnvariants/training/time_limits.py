@@ -1,4 +1,4 @@
-"""Limits of time: trainings that end when it is up, and rates that decay until then."""
+"""Time limits: training that ends in time, and learning rates that decay until then."""
 
 import math
 import time
@@ -19,11 +19,11 @@ from keras_attnvariants.utils.checks import check_positive
 class TimeLimit(StatefulCallback):
     """Ends training after an update, early enough to validate once more in time.
 
-    Time counts from the beginning of the first `train` or `train_preset` that it is
-    given to, over all resumes of a run; a later call with a higher limit continues it.
-    The run ends with a validation and a saved state, and with a validation of the
-    averaged weights. What these will take is known from the validation before; `train`
-    makes two before the first update.
+    Time counts from the first call of `train` or `train_preset` with this callback,
+    over all resumes of a run; a later call with a higher limit continues the run. The
+    run ends with a validation, a saved state, and a validation of the averaged weights.
+    Their duration is known from the previous validation; `train` makes two before the
+    first update.
 
     Args:
         minutes: limit for all of the training: the vocabulary if that is learned,
@@ -81,7 +81,7 @@ class TimeLimit(StatefulCallback):
         self._last = now
 
     def measure(self, validate: Callable[[], Any]) -> None:
-        """Measures how long the last validations will take, by two."""
+        """Measures how long the last validations will take, by running two."""
         self.tick()
         before = self.seconds
         validate()  # compiles, as the first translations will
@@ -95,15 +95,15 @@ class TimeLimit(StatefulCallback):
 
 
 class TimedDecay(TimeLimit):
-    """A limit of time until whose end the learning rate decays, at any pace.
+    """A time limit, with a learning rate that decays until the time is up.
 
         rate = peak * min(s / warmup_steps, 1) * (0.51 + 0.49 * cos(pi * share))
 
     Here `s` is the number of the update, from 1, and `share` the part of the time that
-    has passed, or of the updates if those end first. A schedule of updates would be cut
-    off in the middle on a slow machine, where a model whose rate has not come down is
-    far from its best. How far the rate is depends on the clock: unlike other runs, one
-    that is repeated ends with other weights.
+    has passed, or of the updates if those end first. On a slow machine, a schedule in
+    updates would be cut off in the middle, and a model whose rate has not decayed is
+    far from its best. The rate depends on the clock: unlike other runs, a repeated run
+    ends with other weights.
 
     Args:
         minutes: limit for all of the training, as for `TimeLimit`.
@@ -161,7 +161,7 @@ def share_done(step: int, steps: int, limit: TimeLimit | None) -> float:
 
 
 def begun_limit(callbacks: Sequence[keras.callbacks.Callback]) -> TimeLimit | None:
-    """The limit of time among the callbacks, which counts from now on at the latest."""
+    """The time limit among the callbacks; it starts now if it has not yet."""
     limit = next((c for c in callbacks if isinstance(c, TimeLimit)), None)
     if limit is not None:
         limit.tick()

@@ -37,24 +37,24 @@ class TrainingConfig:
         learning_rate: a constant, or a schedule such as `NoamSchedule`.
         label_smoothing: `smoothing` of `LabelSmoothedCrossEntropy`.
         beta_1, beta_2, epsilon: options of Adam.
-        clipnorm: norm that the gradients are clipped to, all together.
-        accumulate: number of batches whose gradients make an update, the very update of
-            one batch with all their sentences. Everything else that counts in updates,
-            such as the schedule, counts these.
+        clipnorm: global norm that the gradients are clipped to.
+        accumulate: number of batches per update, which equals the update of one batch
+            with all their sentences. Everything that counts updates, such as the
+            schedule, counts these.
         ema: momentum of an exponential moving average of the weights, say 0.999. The
             model is then validated, and saved as the best one, with averages in place
-            of weights; the updates go on from the weights. `None` for none.
+            of weights; the updates continue from the weights. `None` for none.
         alignment_weight: factor of a loss that trains attention to the source towards
             the alignments of the corpus, say 0.05; `None` for none. See
             `keras_attnvariants.training.guided_alignment`.
         ctc_weight: factor of a CTC loss of the encoder's outputs, say 0.3, which helps
-            attention to speech find its way; `None` for none. See
+            attention to speech to align; `None` for none. See
             `keras_attnvariants.models.speech.ctc_loss`.
         validate_every: length of a period, in updates; each ends with a validation.
         save_every: updates between two saved states within a period.
         log_every: updates between two lines of the log within a period.
-        average_last: number of validated steps, the last ones, whose weights are
-            averaged at the end.
+        average_last: number of last validated steps whose weights are averaged at the
+            end.
         patience: periods without a better validation until training stops.
         bleu_tokenize: sacreBLEU's tokenizer for the validation BLEU that
             `train_preset` adds; a `ValidationScore` of your own has its own.
@@ -149,11 +149,12 @@ def preset_settings(preset: Preset, corpus: Corpus | None = None) -> dict[str, A
 
 
 def with_schedule(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Fields of `TrainingConfig`, with a schedule for a highest rate and a warm-up.
+    """Fields of `TrainingConfig`, with a schedule from a highest rate and a warm-up.
 
     Args:
         settings: the fields. A number as `learning_rate` (0.001 by default) and
-            `warmup_steps` (1000), of which one may be missing, become a `NoamSchedule`.
+            `warmup_steps` (1000), either of which may be missing, become a
+            `NoamSchedule`.
     """
     found = dict(settings)
     if found.keys() & {"learning_rate", "warmup_steps"}:
@@ -188,16 +189,14 @@ def on_corpus(
 def describe_data(
     preset: Preset, corpus: Corpus, subwords: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The data of a run, so that it is not resumed on anything else.
+    """The data of a run, so that it is not resumed on other data.
 
-    Sentences count by their content, not by the names of their files, and those of a
-    test set not at all.
+    Sentences count by content, not by file name; test sets do not count.
 
     Args:
-        preset: its name is noted.
-        corpus: its training and validation files are.
-        subwords: options of the vocabulary, of which those are noted that are not the
-            defaults.
+        preset: preset whose name is recorded.
+        corpus: corpus whose training and validation files are recorded.
+        subwords: options of the vocabulary; those other than the defaults are recorded.
     """
     data: dict[str, Any] = {"preset": preset.name}
     for split in ("train", "validation"):

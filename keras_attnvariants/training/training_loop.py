@@ -91,7 +91,7 @@ class TrainingLoop:
             self._counter.metrics = state.variables["metrics"]
 
     def run(self, callbacks: Sequence[keras.callbacks.Callback]) -> None:
-        """All remaining updates and validations.
+        """Runs all remaining updates and validations.
 
         Args:
             callbacks: come after those that count updates and average weights.
@@ -205,7 +205,7 @@ def divided(data: Any) -> Any:
     """A dataset of batches, each cut to the rows of this process.
 
     Rows are added until all groups of devices have equally many. They hold padding,
-    with sample weights of 0, and count nothing. On one device nothing is changed.
+    with sample weights of 0, and do not count. On one device, nothing changes.
 
     Args:
         data: `tf.data.Dataset` of `(inputs, labels)` or `(inputs, labels, weights)`;

@@ -1,4 +1,4 @@
-"""Validations: scores of what a model makes of texts or recordings, and samples."""
+"""Validations: scores of a model's outputs for texts or recordings, and samples."""
 
 import functools
 import shutil
@@ -16,8 +16,8 @@ from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.callbacks import Logs
 
-# Sources whose score is reported unless another number is asked for, and the share of
-# the time that translating them may take.
+# Default number of sources that are scored, and the share of the time that translating
+# them may take.
 AFFORDABLE_SENTENCES = 200
 AFFORDABLE_SHARE = 0.05
 # Sentences that are translated before the next look at the clock.
@@ -29,25 +29,25 @@ Translate = Callable[[list[str]], Sequence[str]]
 class ValidationScore(keras.callbacks.Callback):
     """Scores a model on validation sources after each period, and logs `val_bleu`.
 
-    The score is from raw text or recording to raw text, sacreBLEU's by default. That
-    of another metric has its name, such as `val_rouge1`.
+    Raw texts or recordings are translated to raw text, and scored by sacreBLEU by
+    default. Another metric is logged under its name, such as `val_rouge1`.
 
-    With a `share` it measures how long translating takes. A validation goes without a
-    score if the translations so far and the next ones would take more than that share
-    of the time so far, and so does one whose translations turn out to.
+    With a `share` it measures how long translating takes. A validation has no score if
+    the translations so far and the next ones would take, or turn out to take, more than
+    that share of the time so far.
 
     Args:
         translate: maps a list of source texts to their translations, for example
             `Translator.translate` of the model in training.
         sources: source texts.
-        references: one reference of each.
+        references: one reference for each.
         tokenize: sacreBLEU's tokenizer, `"13a"`, `"intl"`, `"ja-mecab"`, `"zh"`, ….
-        share: share of the time that translating may take; `None` for any. Scores of
-            some validations only do not choose the best model of a run.
+        share: share of the time that translating may take; `None` for no limit. Scores
+            of only some validations do not choose the best model of a run.
         metric: name of the metric, see `keras_attnvariants.utils.metrics`.
 
     Attributes:
-        name: what is logged.
+        name: name in the log.
         spent: seconds that translating has taken so far.
 
     Raises:
@@ -72,7 +72,7 @@ class ValidationScore(keras.callbacks.Callback):
         self._translate = translate
         self._sources = list(sources)
         self._references = list(references)
-        # Who computes no scores needs no sacrebleu.
+        # Only scores need sacrebleu.
         from keras_attnvariants.utils.metrics import make_metric
 
         self._metric = make_metric(metric, tokenize)
@@ -96,7 +96,7 @@ class ValidationScore(keras.callbacks.Callback):
             logs[self.name] = self._score_of(translations)
 
     def _affordable(self, share: float) -> list[str] | None:
-        """The translations, if they take no longer than they may."""
+        """The translations, if they stay within the share of the time."""
         start = time.monotonic()
         allowed = share * (start - self._began) - self.spent
         if self._expected > allowed:
@@ -120,12 +120,12 @@ def show_samples(
     pairs: Sequence[tuple[str, str]],
     output: str = "translation",
 ) -> None:
-    """Shows on standard error what a model makes of a few sources.
+    """Shows a model's outputs for a few sources on standard error.
 
     Args:
         translate: maps a list of sources to their outputs.
-        pairs: a source and a reference each.
-        output: what an output is called, see `Task`.
+        pairs: pairs of a source and a reference.
+        output: word for an output, see `Task`.
     """
     outputs = translate([source for source, _ in pairs])
     for (source, reference), found in zip(pairs, outputs, strict=True):
@@ -135,9 +135,9 @@ def show_samples(
 
 
 def print_line(line: str) -> None:
-    """Prints a line on standard error: as much as fits on a terminal, all elsewhere.
+    """Prints a line on standard error, truncated to the width of a terminal.
 
-    Not by a console of its own: a progress bar has to know what goes above it.
+    It uses no separate console, because a progress bar must know of lines above it.
     """
     text = Text(line)
     if sys.stderr.isatty():
@@ -156,10 +156,10 @@ def greedy_translations(
     """Callbacks that decode validation sources greedily.
 
     Args:
-        model, tokenizer: what translates.
+        model, tokenizer: the model and its tokenizer.
         corpus: has the sentences in its split "validation".
         score_sentences: number of sources whose score chooses the best model; `None`
-            for the score of 200 where that costs little, which decides nothing.
+            for 200 where that costs little; their score chooses nothing.
         samples: number of sources whose outputs are shown.
         tokenize: as for `ValidationScore`.
     """
@@ -187,7 +187,7 @@ def greedy_translations(
     )
     callbacks: list[keras.callbacks.Callback] = []
     if scored:
-        # Many sentences are translated in shapes of their own.
+        # Many sentences are translated in shapes that fit them.
         many = Translator(model, tokenizer, beam_size=1, xla=False)
         translate = (many if share is None else greedy).translate
         sources, references = zip(*scored, strict=True)

@@ -1,4 +1,4 @@
-"""The cache: where it is, folders in it, and what was found in large files."""
+"""The cache: its location, its folders, and remembered digests of large files."""
 
 import contextlib
 import hashlib
@@ -18,7 +18,7 @@ from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import new_folder
 
-# Bytes of a file that is read again each time, which takes a fifth of a second.
+# Largest file in bytes that is read each time, which takes a fifth of a second.
 LARGEST_READ = 1 << 28
 # Seconds within which a file could be written to twice with one time stamp.
 _TICK = 2.0
@@ -48,10 +48,10 @@ def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
 
     Args:
         path: the folder. If it is damaged, one line on standard error says so.
-        write: writes the same files whoever calls it and whenever.
+        write: writes the files, which must be the same at each call.
 
-    A large file that nobody wrote to since it was checked is not read again;
-    `check_folder` does so.
+    A large file that has not changed since it was checked is not read again;
+    `check_folder` does read it.
 
     Returns:
         `path`, a folder that is as it was written.
@@ -70,10 +70,10 @@ def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
 def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
     """Size and sha256 of a file, as `file_entry` gives them.
 
-    A large file is not read again if its size, its times and its place on the disk are
-    those of the time when it was read. What was found then is in the cache.
+    A large file is not read again if its size, its time stamps and its place on the
+    disk have not changed since it was read. The cache has the result.
 
-    A file of the user may be a link, one of a folder of ours, `below`, may not.
+    A file of the user may be a link; a file in one of our folders, `below`, may not.
     """
     if below is None:
         if not path.exists():
@@ -92,7 +92,7 @@ def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
     is_settled = time.time() - path.stat().st_mtime > _TICK
     if is_settled and _stamp(path) == stamp:
         record = {"file": str(path), "stamp": stamp, "found": found}
-        # Where the cache cannot be written to, that costs time only.
+        # A cache that cannot be written to only costs time.
         with contextlib.suppress(OSError):
             memory.parent.mkdir(parents=True, exist_ok=True)
             replace_file(memory, json.dumps(record).encode())

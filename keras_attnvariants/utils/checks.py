@@ -15,8 +15,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# Hypotheses of a sentence: a thousand is what studies of very wide beams use, and
-# memory grows with the width.
+# Studies of very wide beams use a thousand hypotheses; memory grows with the width.
 LARGEST_BEAM = 1000
 
 
@@ -149,7 +148,7 @@ def seeds_of_texts(seed: int | Sequence[int], count: int) -> "np.ndarray":
     """One seed for each of `count` texts, int32, drawn from a single one if need be.
 
     Raises:
-        ValueError: there is a list of another length.
+        ValueError: a list has another length.
     """
     # Late: commands check their options before they need arrays.
     import numpy as np

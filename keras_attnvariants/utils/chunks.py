@@ -1,4 +1,4 @@
-"""Items in lists, so many at a time."""
+"""Splits items into lists of a fixed size."""
 
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 def chunks(items: Iterable[T], size: int) -> Iterator[list[T]]:
-    """The items in order, so many at a time."""
+    """The items in order, in lists of `size`; the last may be shorter."""
     iterator = iter(items)
     while chunk := list(islice(iterator, size)):
         yield chunk

@@ -1,4 +1,4 @@
-"""Files that are whole on disk or as they were before: bytes, JSON, arrays."""
+"""Files that are written completely or not at all: bytes, JSON, arrays."""
 
 import hashlib
 import io
@@ -14,14 +14,14 @@ from typing import Any
 if TYPE_CHECKING:
     import numpy as np
 
-# Files and folders whose names begin with this were not finished.
+# Prefix of the names of unfinished files and folders.
 TEMPORARY = "tmp-"
-# Bytes of a JSON file: more than any program of this package writes.
+# Maximum bytes of a JSON file: more than any program of this package writes.
 LARGEST_JSON = 1 << 26
 # Names of files that are open, by their descriptors.
 STANDARD = {"/dev/stdout": 1, "/dev/stderr": 2}
 DESCRIPTOR = re.compile(r"(?:/dev/fd|/proc/self/fd)/(\d+)")
-# Windows has no such flag; there it asks for nothing.
+# Windows has no such flag; 0 has no effect.
 _NO_LINK = getattr(os, "O_NOFOLLOW", 0)
 
 
@@ -79,10 +79,10 @@ def read_file(
     Args:
         path: the file, which is opened by `open_plain`.
         below: see there.
-        largest: number of bytes that it may have.
+        largest: maximum size in bytes.
 
     Raises:
-        DamagedFolderError: it has more.
+        DamagedFolderError: it is larger.
         OSError: it cannot be read.
     """
     with open(open_plain(path, below=below), "rb") as file:
@@ -94,9 +94,9 @@ def read_file(
 
 
 class NewFile(io.FileIO):
-    """A file that is made, and is on the disk itself once it is closed.
+    """A new file, which is on the disk itself once it is closed.
 
-    It has no buffer: a full disk raises in `write`, and nowhere else.
+    It has no buffer: a full disk raises only in `write`.
     """
 
     def __init__(self, path: Path) -> None:
@@ -120,12 +120,12 @@ class NewFile(io.FileIO):
 
 
 def is_stream(path: Path) -> bool:
-    """Whether a path is that of a pipe, a device or an open file, as `/dev/stdout`."""
+    """Whether a path is that of a pipe, device or open file, such as `/dev/stdout`."""
     return path.exists() and (descriptor(path) is not None or not path.is_file())
 
 
 def open_stream(path: Path, mode: str = "wb", **options: Any) -> IO[Any]:
-    """A stream, to be written to from where it stands.
+    """A stream, opened for writing at its current position.
 
     Args:
         path: the stream.
@@ -148,8 +148,7 @@ def descriptor(path: Path) -> int | None:
 def write_file(path: Path, data: bytes) -> None:
     """Write a file of the user, as `replace_file` does.
 
-    A stream is written to, and stays what it is. So does a link: what it points to is
-    replaced.
+    A stream is written to, not replaced. Of a link, the target is replaced.
 
     Raises:
         OSError: the disk is full, or writing failed for another reason.
@@ -164,7 +163,7 @@ def write_file(path: Path, data: bytes) -> None:
 def replace_file(path: Path, data: bytes) -> None:
     """Write a file that is either complete or as it was before.
 
-    A link is replaced itself.
+    A link itself is replaced, not its target.
 
     Raises:
         OSError: the disk is full, or writing failed for another reason.
@@ -218,7 +217,7 @@ def read_npz(path: Path) -> "dict[str, np.ndarray]":
         try:
             with np.load(file, allow_pickle=False) as entries:
                 return {name: entries[name] for name in entries.files}
-        # Of a crafted file, its parts raise errors of nearly every kind.
+        # Crafted files raise errors of nearly every kind.
         except Exception as error:
             raise DamagedFolderError(
                 f"{path.name} is not a file of arrays. Received: {path}"

@@ -39,7 +39,7 @@ class FolderWriter:
     """The files of a folder that is being written.
 
     Attributes:
-        path: where the folder is for now. Other libraries may write files and
+        path: temporary place of the folder. Other libraries may write files and
             subfolders there; they are flushed and listed in the manifest as well.
     """
 
@@ -98,9 +98,8 @@ def new_folder(path: Path, *, replace: bool = True) -> Iterator[FolderWriter]:
 
     Args:
         path: where the folder is to appear.
-        replace: whether to replace a folder that is there in the end;
-            `False` suits caches, whose content is the same whichever process
-            wrote it first.
+        replace: whether to replace a folder that exists at the end; `False` suits
+            caches, whose content is the same whichever process wrote it first.
 
     Raises:
         NotADirectoryError: `path` is a file.
@@ -153,8 +152,8 @@ def check_folder(
 
     Args:
         path: the folder.
-        required: names that the manifest has to list: those of the files without
-            which a folder of its kind is of no use.
+        required: names that the manifest has to list: files that a folder of its kind
+            cannot do without.
         entry_of: finds size and sha256 of a file.
 
     Raises:
@@ -186,7 +185,7 @@ def check_folder(
 
 
 def names_in(path: Path) -> list[str]:
-    """The names in a folder that is not a link, sorted; none without it.
+    """The names in a folder that is not a link, sorted; none if there is no folder.
 
     Raises:
         OddFileError: it is a link, or no folder.

@@ -1,8 +1,8 @@
-"""Imports TensorFlow and Keras without their greeting, and without what is not used.
+"""Imports TensorFlow and Keras without their greeting and without unused modules.
 
 This is the one place with tricks for a fast start. Together they save two fifths of the
 processor time that the imports take: half a second or more each for JAX, for Matplotlib
-with scikit-learn, and for searches for garbage among objects that stay.
+with scikit-learn, and for garbage collection among objects that stay.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ from keras_attnvariants.utils.machine import processor_features
 # Read by TensorFlow when it is imported: warnings and errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if not os.path.isabs(os.path.expanduser("~")):
-    # Of a user without a home, Keras would make a folder that is called ~.
+    # For a user without a home, Keras would make a folder called ~.
     os.environ.setdefault("KERAS_HOME", os.devnull)
 
 # Imported by TensorFlow and Keras where installed, for functions that this package does
@@ -35,7 +35,7 @@ def import_tensorflow() -> None:
     """Imports TensorFlow and Keras without a greeting, which no log level silences.
 
     On processors with AVX2 and without AVX512, oneDNN multiplies faster than TensorFlow
-    by itself, which leaves it off there.
+    by itself, but is off by default.
     """
     if "tensorflow" in sys.modules:
         return
@@ -59,7 +59,7 @@ def import_tensorflow() -> None:
 
 
 def import_tensorflow_text() -> Any:
-    """TensorFlow Text, which nothing needs but texts within graphs of TensorFlow.
+    """TensorFlow Text, which is only needed for texts in TensorFlow graphs.
 
     Raises:
         ValueError: it is not installed; says how to install it.
@@ -76,10 +76,10 @@ def import_tensorflow_text() -> Any:
 
 @contextlib.contextmanager
 def lean_imports() -> Iterator[None]:
-    """Context in which TensorFlow and Keras are imported without what is not used.
+    """Context in which TensorFlow and Keras are imported without unused modules.
 
-    Modules that are not used seem not to be installed meanwhile. What is imported is
-    never searched for garbage, not even when the process ends.
+    Meanwhile, unused modules seem not to be installed. Imported objects are excluded
+    from garbage collection, even when the process ends.
     """
     unused = UNUSED if keras_backend() == "jax" else (*UNUSED, "jax")
     absent: dict[str, Any] = {name: None for name in unused if name not in sys.modules}
@@ -95,7 +95,7 @@ def lean_imports() -> Iterator[None]:
 
 
 def keras_backend() -> str:
-    """The backend that Keras will run, found without importing it."""
+    """The backend that Keras will use, found without importing it."""
     if chosen := os.environ.get("KERAS_BACKEND"):
         return chosen
     folder = os.environ.get("KERAS_HOME") or os.path.expanduser("~/.keras")
@@ -110,7 +110,7 @@ def import_named(option: str, place: str) -> Any:
 
     Args:
         option: option that names it, or the key of a file.
-        place: the module, or `module:name` for what is in it.
+        place: the module, or `module:name` for an object in it.
 
     Raises:
         ValueError: there is no such module or name, or the module fails.

@@ -1,8 +1,8 @@
 r"""Lines of text: the same everywhere that text is read or written.
 
-Only `\n`, with or without `\r` before it, ends a line. What Unicode and Python call
-line ends besides (vertical tab, form feed, U+0085, U+2028 and others) belongs to
-sentences, so that line `i` of a file is line `i` for every other tool, too.
+Only `\n`, with or without `\r` before it, ends a line. Other line ends of Unicode and
+Python (vertical tab, form feed, U+0085, U+2028 and others) belong to sentences, so that
+line `i` of a file is line `i` for every other tool, too.
 """
 
 import codecs
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Protocol
 
-# No sentence is as long. Memory holds one line.
+# Longer than any sentence. Memory holds one line.
 LONGEST_LINE = 1 << 20
 
 
@@ -57,7 +57,7 @@ def split_lines(text: str) -> list[str]:
     return [line.removesuffix("\r") for line in lines]
 
 
-# Those of ASCII and Latin-1: with them, a text would control a terminal.
+# Control characters of ASCII and Latin-1, with which a text could control a terminal.
 CONTROLS = dict.fromkeys([*range(32), *range(127, 160)])
 
 
@@ -66,7 +66,7 @@ def without_controls(text: str) -> str:
     return text.translate(CONTROLS)
 
 
-# Halves of pairs that stand for one character, which UTF-8 cannot represent alone.
+# Lone halves of surrogate pairs, which UTF-8 cannot represent.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -76,5 +76,5 @@ def well_formed(text: str) -> str:
 
 
 def on_one_line(text: str) -> str:
-    """The text with a space for all that any program takes for the end of a line."""
+    """The text with spaces for all characters that any program takes for a line end."""
     return " ".join(text.splitlines())

@@ -23,8 +23,8 @@ class FolderInUseError(OSError):
 def lock_folder(folder: Path, wait: bool = False) -> Iterator[None]:
     """Context that nobody else can enter for this folder, in this process or another.
 
-    `lock.json` in the folder tells others who has it, and is removed at the end, and
-    so is the folder if it was made here and is empty. See `open_locked` for the lock.
+    `lock.json` in the folder says who has the lock. It is removed at the end, and so is
+    the folder if it was made here and is empty. See `open_locked` for the lock.
 
     Args:
         folder: created if it is not there.
@@ -49,12 +49,12 @@ def lock_folder(folder: Path, wait: bool = False) -> Iterator[None]:
 
 
 def open_locked(path: Path, wait: bool = False) -> int:
-    """Opens a file, made if need be, that no other process can open so.
+    """Opens a file, created if needed, that no other process can open in this way.
 
     The lock is the operating system's (`flock`): it ends with the process, however
-    that ends. On network file systems it depends on the server whether processes on
-    other machines are noticed. Where the file system has no locks at all, a line on
-    standard error says so.
+    that ends. On network file systems, it depends on the server whether the lock works
+    across machines. Where the file system has no locks at all, a line on standard error
+    says so.
 
     Args:
         path: the file.

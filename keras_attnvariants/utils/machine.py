@@ -1,4 +1,4 @@
-"""This machine: its processor, its packages, its processes, and what is fastest."""
+"""This machine: its processor, packages and processes, and timings on it."""
 
 import contextlib
 import importlib.util
@@ -14,7 +14,7 @@ from timeit import timeit
 
 from keras_attnvariants.utils.lines import split_lines
 
-# The flags of Linux, and the names of their makers.
+# Processor flags on Linux, and the makers' names for them.
 _FEATURES = {
     "avx2": "AVX2",
     "avx_vnni": "AVX-VNNI",
@@ -33,14 +33,14 @@ def cores() -> int:
 
 
 def processor() -> str:
-    """The name of the processor, where the operating system tells it."""
+    """The name of the processor, if the operating system reports it."""
     return about_processor("model name") or platform.processor()
 
 
 def processor_features() -> list[str]:
-    """The instructions for products that the processor has, such as `"AVX2"`.
+    """The processor's instructions for products, such as `"AVX2"`.
 
-    Empty where the operating system does not tell them.
+    Empty if the operating system does not report them.
     """
     flags = set(about_processor("flags").split())
     return [name for flag, name in _FEATURES.items() if flag in flags]
@@ -115,12 +115,12 @@ def check_extra(what: str, extra: str, modules: Iterable[str]) -> None:
 
 @contextlib.contextmanager
 def shared_machine(processes: int, threads: int | None = None) -> Iterator[None]:
-    """Context in which processes start that share the cores, and the memory of GPUs.
+    """Context for starting processes that share the cores and the memory of GPUs.
 
-    Variables of the environment say so; those that are set stay as they are.
+    It sets environment variables, except those that are already set.
 
     Args:
-        processes: how many run at a time.
+        processes: number of processes that run at a time.
         threads: threads of each; `None` shares the cores equally.
     """
     names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")

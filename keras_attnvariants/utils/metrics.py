@@ -1,7 +1,7 @@
-"""Metrics by name: those of sacrebleu, and ROUGE and error rates in their form.
+"""Metrics by name: sacrebleu's, and ROUGE and error rates in the same form.
 
-So they have its signatures, several references, and counts of sentences that add up,
-from which everything else here resamples test sets.
+Thus all have sacrebleu's signatures, several references, and counts of sentences that
+add up, from which the package resamples test sets.
 """
 
 from collections.abc import Callable
@@ -41,7 +41,7 @@ _WORD = regex.compile(
 
 
 class RatioMetric(Metric):
-    """A metric in percent: the sum of the first count of sentences by that of the next.
+    """A metric in percent: summed over sentences, the first count over the second.
 
     Args:
         label: name of the scores.
@@ -83,9 +83,9 @@ class RatioMetric(Metric):
 class Rouge(RatioMetric):
     """ROUGE (Lin 2004) by rouge-score: the mean F1 of summaries.
 
-    Of several references, the one that a summary is nearest to counts; one without
-    words gives 0. The words of rouge-score are runs of English letters and digits.
-    Where most letters of a reference are not Latin, `words_of` tells the words instead.
+    With several references, the nearest one counts; one without words gives 0. The
+    words of rouge-score are runs of English letters and digits. If most letters of a
+    reference are not Latin, `words_of` finds the words instead.
 
     Args:
         kind: `"rouge1"`, `"rouge2"` or `"rougeL"`.
@@ -130,7 +130,7 @@ def is_latin(text: str) -> bool:
 
 
 def words_of(text: str) -> list[str]:
-    """The runs of letters, marks and digits of a text in small letters.
+    """The runs of letters, marks and digits of a text, in lower case.
 
     Characters of scripts without spaces are words, with the marks that they carry.
 
@@ -143,8 +143,8 @@ def words_of(text: str) -> list[str]:
 class ErrorRate(RatioMetric):
     """The rate of errors of words or characters, `(S + D + I) / N`, by jiwer.
 
-    Words are what spaces separate; several spaces are one. Case and punctuation count.
-    Of several references, the one with the fewest errors counts.
+    Words are separated by one or more spaces. Case and punctuation count. With several
+    references, the one with the fewest errors counts.
 
     Args:
         kind: `"wer"` or `"cer"`.
@@ -189,7 +189,7 @@ class ErrorRate(RatioMetric):
     def _counts(self, hypothesis: str, reference: str) -> list[float]:
         """Errors, units of the reference, and errors by kind."""
         if not reference:
-            # To jiwer, there is no such reference.
+            # jiwer does not take empty references.
             words = self.unit == "words"
             inserted = len(hypothesis.split() if words else hypothesis)
             return [inserted, 0, 0, 0, inserted]

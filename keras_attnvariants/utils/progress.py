@@ -28,21 +28,21 @@ def progress_console() -> Console:
 
 
 class Bar:
-    """Shows how far something is: a bar on a terminal, a plain line a minute elsewhere.
+    """Shows progress: a bar on a terminal, a plain line per minute elsewhere.
 
-    The bar is gone when it ends. The time that is left is that of what is done since
-    the first `show`: before, programs are compiled.
+    The bar disappears at the end. The remaining time is estimated from the work since
+    the first `show`: before that, programs are compiled.
 
     Args:
         text: the text beside the bar, in terms of `rich.progress.Task`.
         description: the activity at first.
         total: the amount of work; `None` if it is not known.
         console: where to write; by default standard error.
-        at_once: whether the first plain line comes with the first `show`, and not only
-            after a minute.
+        at_once: whether the first plain line comes with the first `show`, not after a
+            minute.
         bar_width: number of columns; by default what the text leaves.
         writes: whether the program writes to standard output meanwhile. On a terminal,
-            that goes above the bar; what goes into a file is not for the terminal.
+            this output goes above the bar; output to a file does not.
     """
 
     def __init__(
@@ -78,12 +78,12 @@ class Bar:
         self._bar.update(self._task, description=description)
 
     def show(self, completed: float, description: str, found: float = 0.0) -> None:
-        """Shows the amount of work done, and the time that is left.
+        """Shows the amount of work done, and the remaining time.
 
         Args:
             completed: the amount.
             description: the activity.
-            found: how much of the amount was done before, and is told only now.
+            found: part of the amount that was done before, but is only reported now.
         """
         task, now = self._bar.tasks[0], time.monotonic()
         start, first = self._first or (now, completed - found)

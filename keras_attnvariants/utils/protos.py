@@ -1,7 +1,7 @@
 """Protobuf messages that the package declares itself, with the fields that it uses.
 
-The generated code of others needs TensorFlow, or certain releases of protobuf. Fields
-that are not declared are kept.
+Generated code of other packages needs TensorFlow, or certain releases of protobuf.
+Undeclared fields are kept.
 """
 
 from pathlib import Path

@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 def write_record(path: Path, record: Any) -> None:
-    """Writes a dataclass as JSON; what is not finite becomes `null`.
+    """Writes a dataclass as JSON; numbers that are not finite become `null`.
 
     Raises:
         OSError: the file cannot be written.
@@ -35,7 +35,7 @@ def read_record(path: Path, kind: type[T]) -> T:
     """The dataclass in a JSON file that `write_record` wrote.
 
     Raises:
-        DamagedFolderError: there is none that can be read.
+        DamagedFolderError: there is no readable record.
     """
     # Late: few need it.
     from pydantic import TypeAdapter
@@ -59,7 +59,7 @@ def grouped(rows: Iterable[Any], *fields: str) -> dict[Any, list[Any]]:
 
 
 def as_text(shown: Any, width: int) -> str:
-    """Text that `rich` prints on a page of some width, without spaces at line ends.
+    """Text that `rich` prints on a page of a given width, without trailing spaces.
 
     Args:
         shown: a table, or something else that `rich` prints.

@@ -1,8 +1,8 @@
-"""Names for what the annotations of this package say about tensors.
+"""Type names for tensors in the annotations of this package.
 
 Keras' tensors have no common class: a tensor of the TensorFlow backend, a JAX array
 and a symbolic `KerasTensor` share nothing that a type checker could see. The names
-below say what is meant; shapes stand in docstrings and comments, in the package's axis
+below say what is meant; shapes are in docstrings and comments, in the package's axis
 letters: `B` batch, `K` beams, `T` target, `S` source, `H` heads, `D` head width, `V`
 vocabulary.
 """
@@ -20,7 +20,7 @@ NestedTensors: TypeAlias = Any
 # A decoding state or memory: tensors by name, nested at will.
 State: TypeAlias = dict[str, Any]
 
-# What `prepare` of an attention layer returned; `None` in self-attention.
+# Result of `prepare` of an attention layer; `None` in self-attention.
 Memory: TypeAlias = Any
 
 # A static shape: integers, and `None` for sizes that are not known before a call.
@@ -29,8 +29,8 @@ Shape: TypeAlias = tuple[Any, ...]
 # A number known when a graph is built, or a scalar int32 tensor.
 Size: TypeAlias = Any
 
-# What Keras takes as an initializer, regularizer or constraint: a name, a
-# configuration, an object or `None`.
+# An initializer, regularizer or constraint of Keras: a name, a configuration, an object
+# or `None`.
 Identifier: TypeAlias = str | Mapping[str, Any] | Any | None
 
 # A dtype name, or a Keras dtype policy.

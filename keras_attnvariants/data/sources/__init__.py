@@ -1,4 +1,4 @@
-"""Corpora that are fetched by their names: those of `corpora.toml`, and others."""
+"""Corpora that are fetched by name: those of `corpora.toml`, and others."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from keras_attnvariants.utils.folders import FolderWriter
 # Writes a corpus; see `RegisteredCorpus.write`.
 Write = Callable[[Path, tuple[str, str], Path], None]
 
-# The files of a corpus are compared with a digest in this package, the name that git
-# gives to a content (a SHA-1), or the sha256 of the file that came first.
+# Files are verified with a digest in this package, git's blob id (a SHA-1), or the
+# sha256 of the first download.
 FIRST_USE = "first use"
 DIGESTS = ("sha256", "md5", "git", FIRST_USE)
 

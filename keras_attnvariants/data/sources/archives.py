@@ -27,7 +27,7 @@ from keras_attnvariants.utils.lines import text_lines
 _OPENING = re.compile(r"<seg\b[^<>]*>", re.IGNORECASE)
 _CLOSING = re.compile("</seg", re.IGNORECASE)
 TARS = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
-# No text is packed more tightly than this, unless it is short.
+# Text does not compress better than this, unless it is short.
 _HIGHEST_RATIO = 100
 _ALWAYS_ALLOWED = 64_000_000
 # Errors of Python's readers of archives; an encrypted member is a `RuntimeError`.
@@ -48,7 +48,7 @@ class NoMemberError(FetchError):
 
 @contextmanager
 def told_archive(archive: Path) -> Iterator[None]:
-    """Context in which a broken archive is a `FetchError` that names it."""
+    """Context that turns the error of a broken archive into a `FetchError`."""
     try:
         yield
     except _UNREADABLE as error:
@@ -125,11 +125,11 @@ def read_member(archive: Path, name: str) -> bytes:
 
 
 def member_lines(archive: Path, name: str) -> Iterator[str]:
-    """Yields the sentences of a member, which its name says how to read.
+    """Yields the sentences of a member, in the format that its name implies.
 
-    They are the segments of a test set in SGML or XML; the lines of a training set
-    of talks, whose name has `.tags.`, but for those that describe a talk, such as
-    `<title>…</title>`; and else all lines.
+    They are the segments of a test set in SGML or XML; the lines of a training set of
+    talks (`.tags.` in its name) without descriptions such as `<title>…</title>`;
+    otherwise all lines.
     """
     with open_member(archive, name) as file:
         if name.endswith((".sgm", ".xml")):
@@ -144,7 +144,7 @@ def member_lines(archive: Path, name: str) -> Iterator[str]:
 
 
 def _segments(text: str) -> Iterator[str]:
-    """The texts of `<seg>` elements, in linear time whatever the tags are."""
+    """The texts of `<seg>` elements, in linear time for any tags."""
     for part in _OPENING.split(text)[1:]:
         segment, *rest = _CLOSING.split(part, maxsplit=1)
         if rest:

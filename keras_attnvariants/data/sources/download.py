@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _TIMEOUT_SECONDS = 60
 _BLOCK_BYTES = 1 << 16
 _INDEX = "pypi:"
-# Digests of files that were trusted when they first came, in the folder of downloads.
+# File in the download folder with digests of files trusted at first use.
 FIRST_DIGESTS = "SHA256SUMS"
 
 
@@ -30,9 +30,9 @@ class FetchError(OSError):
 
 @contextlib.contextmanager
 def told(problem: str) -> Iterator[None]:
-    """Context in which an error is one of a hub, in one line.
+    """Context that turns errors of a hub's library into a one-line `FetchError`.
 
-    What the libraries print goes to standard error: translations may follow.
+    The libraries' output goes to standard error, because translations may follow.
 
     Raises:
         FetchError: begins with the problem.
@@ -56,10 +56,10 @@ def download_file(
     name: str | None = None,
     megabytes: int = 500,
 ) -> Path:
-    """Returns a file from the web, or of the Python package index.
+    """Returns a file from the web or the Python package index.
 
-    Without a checksum, the first file that comes is trusted: its digest is written
-    down in `downloads`, and every later one has to have it.
+    Without a checksum, the first download is trusted: its digest is recorded in
+    `downloads`, and every later one must match it.
 
     Args:
         url: An https address, or a package and its version: `pypi:pack==1.0`.
@@ -70,9 +70,9 @@ def download_file(
         megabytes: Largest size.
 
     Raises:
-        FetchError: If the address cannot be reached, leads elsewhere than to https,
-            or another file arrives.
-        ValueError: If the address is another one.
+        FetchError: If the address cannot be reached, redirects away from https, or
+            gives another file.
+        ValueError: If the address is of another kind.
     """
     name = name or url.rsplit("/", 1)[-1]
     path = downloads / name
@@ -142,14 +142,14 @@ def _from_index(requirement: str, path: Path, checksum: str) -> None:
 
 
 def verify(path: Path, checksum: str | None, origin: str, record: Path) -> None:
-    """Raises `FetchError` unless a file has the digest expected.
+    """Raises `FetchError` unless a file has the expected digest.
 
     Args:
         path: The file.
-        checksum: `"sha256:…"`, `"md5:…"`, or `"git:…"` for the name that git gives to
-            the content; `None` for the sha256 of the first file of this name.
+        checksum: `"sha256:…"`, `"md5:…"`, or `"git:…"` for git's blob id; `None` for
+            the sha256 of the first file of this name.
         origin: Where the file comes from.
-        record: Where the digests of first files are, in the format of `sha256sum`.
+        record: File with the digests of first files, in the format of `sha256sum`.
     """
     algorithm, _, expected = (checksum or "sha256:").partition(":")
     found = file_digest(path, algorithm)
@@ -174,7 +174,7 @@ def verify(path: Path, checksum: str | None, origin: str, record: Path) -> None:
 
 
 def file_digest(path: Path, algorithm: str) -> str:
-    """The digest of a file; the algorithm `"git"` is that of git's names."""
+    """The digest of a file; the algorithm `"git"` gives git's blob id."""
     with path.open("rb") as file:
         if algorithm != "git":
             return hashlib.file_digest(file, algorithm).hexdigest()

@@ -1,6 +1,6 @@
 """Corpora of the Hugging Face hub, streamed into the cache by the library `datasets`.
 
-That library runs no code of a data set: it reads files of data alone.
+That library runs no code of a data set: it only reads data files.
 """
 
 from __future__ import annotations
@@ -37,10 +37,10 @@ def fetch(spec: str, languages: tuple[str, str], cache: Path) -> tuple[Path, str
 
     Args:
         spec: `hf:NAME`, with `:CONFIG` if the data set has several, and with
-            `@REVISION` for another revision than the newest. With the whole name of a
-            commit, the hub is not asked for a corpus that is in the cache.
-        languages: codes of the languages, which are the keys of its column
-            `translation`, or names of columns themselves.
+            `@REVISION` for a revision other than the newest. With a full commit hash, a
+            cached corpus is used without asking the hub.
+        languages: codes of the languages, which are keys of its column `translation`,
+            or names of columns.
         cache: folder of all caches.
 
     Returns:
@@ -73,7 +73,7 @@ def fetch(spec: str, languages: tuple[str, str], cache: Path) -> tuple[Path, str
 
         print(f"Fetching {spec}, revision {commit}", file=sys.stderr)
         with told(f"{spec} cannot be fetched"):
-            # A folder of that name would be read in the place of a bare name.
+            # For a bare name, a folder of that name would be read instead.
             address = f"hf://datasets/{name}"
             splits = datasets.load_dataset(
                 address, config, revision=commit, streaming=True

@@ -1,4 +1,4 @@
-"""Corpora of recordings, in the forms in which they are distributed.
+"""Corpora of recordings, in the formats in which they are distributed.
 
 | form | is read from |
 |---|---|
@@ -44,7 +44,7 @@ _UNPACKED = "recordings"
 def librispeech(files: Iterable[Path]) -> Recordings:
     """The recordings of LibriSpeech, by the files of their texts.
 
-    All training sets are one split; of the others, the clean ones are "validation" and
+    All training sets are one split; `dev-clean` is "validation", `test-clean` is
     "test".
     """
     names = {"dev-clean": "validation", "test-clean": "test"}
@@ -82,7 +82,7 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
     """Path, text and split of each row of a table.
 
     Raises:
-        ValueError: it has no column of paths or of texts, or an odd split.
+        ValueError: it has no column of paths or of texts, or an invalid split name.
     """
     lines = (line.split("\t") for line in read_text_lines(file))
     header = next(lines, [""])
@@ -109,7 +109,7 @@ def _rows(file: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def conversion(folder: Path) -> Conversion | None:
-    """The conversion of a folder of one of these forms; `None` for other folders."""
+    """The conversion of a folder in one of these formats; `None` for other folders."""
     files = sorted(folder.glob("*/*/*/*.trans.txt"))
     if files:
         return Conversion(files, partial(write, librispeech, files))
@@ -127,13 +127,14 @@ def conversion(folder: Path) -> Conversion | None:
 def write(
     read: Callable[[Iterable[Path]], Recordings], files: Sequence[Path], into: Path
 ) -> None:
-    """Writes what is read from files as `<split>.audio` and `<split>.text`.
+    """Writes recordings and texts as `<split>.audio` and `<split>.text`.
 
-    Paths are whole, but for recordings from archives, which are unpacked beside.
+    Paths are absolute, except for recordings from archives, which are unpacked into the
+    folder.
 
     Raises:
         FetchError: an archive is broken, or packed too tightly.
-        ValueError: a table lacks a column, or has an odd split.
+        ValueError: a table lacks a column, or has an invalid split name.
     """
     for file in files:
         if file.name.endswith(TARS):

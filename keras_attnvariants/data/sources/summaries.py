@@ -1,8 +1,8 @@
-"""Corpora of summaries in the forms in which they are distributed.
+"""Corpora of summaries in the formats in which they are distributed.
 
-Gigaword is an archive with files such as `train.article.txt` and `train.title.txt`, and
-CNN-DM one with a file of each story and `@highlight` before each sentence of its
-summary. Both, and others, are JSON lines as well. Any of them may be in a folder.
+Gigaword is an archive with files such as `train.article.txt` and `train.title.txt`.
+CNN-DM is an archive with a file for each story, and `@highlight` before each sentence
+of its summary. These and other corpora also come as JSON lines. All may be in a folder.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ KEYS = (("article", "highlights"), ("document", "summary"), SIDES)
 
 
 def find_summaries(path: Path) -> list[Path]:
-    """The files of a corpus that is in such a form; none if it is not."""
+    """The files of a corpus in one of these formats; none for other corpora."""
     if not path.is_dir():
         return [path] if path.name.endswith(ARCHIVES) or is_text(path.name) else []
     return [
@@ -57,10 +57,10 @@ def is_text(name: str) -> bool:
 
 
 def write_summaries(inputs: Iterable[Path], into: Path) -> None:
-    """Writes `<split>.source` and `<split>.target`, a document or a summary a line.
+    """Writes `<split>.source` and `<split>.target`, one document or summary per line.
 
     Members of archives are read in their order, and never unpacked. Stories, and JSON
-    lines in a file that names no split, are held out by a hash.
+    lines in a file that names no split, are assigned by a hash.
 
     Raises:
         FetchError: an archive is broken.
@@ -74,7 +74,7 @@ def write_summaries(inputs: Iterable[Path], into: Path) -> None:
 
 
 def read(path: Path) -> Iterator[tuple[str, int, str]]:
-    """The texts in an archive, or in a file itself, as `texts` has them.
+    """The texts in an archive or a plain file, as `texts` gives them.
 
     Raises:
         FetchError: the archive is broken, or packed too tightly.
@@ -115,7 +115,7 @@ def texts(name: str, stream: Any) -> Iterator[tuple[str, int, str]]:
 
 
 def story(text: str) -> tuple[str, str]:
-    """The document and the summary of a story, each sentence of which ends in a point.
+    """The document of a story, and its summary with a full stop after each sentence.
 
     >>> story("Rain fell.\\n\\nIt stopped.\\n\\n@highlight\\n\\nRain fell\\n")
     ('Rain fell. It stopped.', 'Rain fell.')
@@ -128,8 +128,8 @@ def story(text: str) -> tuple[str, str]:
 def json_pair(line: str) -> tuple[str, str]:
     """The document and the summary in a line of JSON; empty ones if it has none.
 
-    A document may be a list of sentences, a summary one of references, of which the
-    first counts. Anything else than a text is an empty one.
+    A document may be a list of sentences, and a summary a list of references, of which
+    the first counts. Anything that is not text counts as empty.
 
     >>> json_pair('{"document": ["One.", null], "summary": null}')
     ('One.', '')
