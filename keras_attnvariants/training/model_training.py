@@ -6,13 +6,13 @@ import os
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
 import keras
 
-from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import keep_programs
 from keras_attnvariants.backend.distribution import in_first_process
 from keras_attnvariants.backend.distribution import process_count
@@ -333,8 +333,9 @@ def with_length_ratio(
     if "length_ratio" in preset.options:
         sizes = {"length_ratio": tokens.length_ratio(), **sizes}
     for layer in attention_layers(sizes):
-        kind = isinstance(layer, dict) and layer["class_name"]
-        if kind == f"{PACKAGE}>HardCodedCrossAttention":
+        name = isinstance(layer, dict) and layer["class_name"]
+        kind = keras.saving.get_registered_object(name)
+        if kind and "length_ratio" in signature(kind).parameters:
             layer["config"].setdefault("length_ratio", tokens.length_ratio())
     return sizes
 
