@@ -1,22 +1,14 @@
-"""Presets that are base with one attention sub-layer hard-coded, as it is in hc-all.
+"""Presets of base with some attention sub-layers hard-coded, as in hc-all.
 
 `kav/cross-1/multi30k` has hard-coded cross-attention in its lowest layer. They are for
-one-sublayer.toml. `python docs/comparisons/one_sublayer.py FOLDER...` reads two or more
-folders of that comparison, each of another trained base, and prints the differences
-from base: means and Student's 95 % intervals over these models.
+one-sublayer.toml.
 """
 
-import sys
 from dataclasses import replace
 from functools import partial
-from pathlib import Path
 from typing import Any
 
-import numpy as np
-from scipy import stats
-
 from keras_attnvariants import presets
-from keras_attnvariants.experiments import ComparisonResult
 
 PLACES = ("encoder", "decoder", "cross")
 BASE, HARD_CODED = (presets.get(f"kav/{name}/multi30k") for name in ("base", "hc-all"))
@@ -59,34 +51,3 @@ for _place in PLACES:
 PASSED = [("encoder", 1), ("encoder", 2), ("encoder", 3), ("encoder", 4)]
 PASSED += [("decoder", 1), ("decoder", 4)]
 register("passed", *PASSED)
-
-
-def measures(result: ComparisonResult) -> dict[str, dict[str, float]]:
-    """The values of each system, by measure."""
-    found = {
-        "validation loss": {r.system: r.validation_loss or np.nan for r in result.runs}
-    }
-    for score in result.scores:
-        name = f"{score.metric}, {score.test_set}"
-        found.setdefault(name, {})[score.system] = score.mean
-    return found
-
-
-def main() -> None:
-    """Prints a table of differences from base, in Markdown."""
-    results = [
-        measures(ComparisonResult.read(Path(folder) / "results.json"))
-        for folder in sys.argv[1:]
-    ]
-    for measure, values in results[0].items():
-        print(f"\n| {measure} | difference | each model |\n|---|---|---|")
-        for system in (name for name in values if name != "base"):
-            each = [r[measure][system] - r[measure]["base"] for r in results]
-            half = stats.t.ppf(0.975, len(each) - 1) * stats.sem(each)
-            low, high = np.mean(each) - half, np.mean(each) + half
-            mean, shown = np.mean(each), ", ".join(f"{x:+.3f}" for x in each)
-            print(f"| {system} | {mean:+.3f} ({low:+.3f} to {high:+.3f}) | {shown} |")
-
-
-if __name__ == "__main__":
-    main()
