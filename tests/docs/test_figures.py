@@ -7,7 +7,7 @@ import pytest
 from tests.docs import pages
 
 PAGE = pages.DOCS / "choosing.md"
-LINK = re.compile(r"\[([^]]+)\]\(((?:RESULTS|PERFORMANCE)\.md)#([^)]+)\)")
+LINK = re.compile(r"\[([^]]+)\]\(((?:RESULTS|PERFORMANCE|multi30k)\.md)#([^)]+)\)")
 NUMBER = re.compile(r"(?<![\w.])[+-]?\d[\d,.]*\d|(?<![\w.])\d")
 
 
