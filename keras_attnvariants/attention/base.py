@@ -21,6 +21,7 @@ from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import both
+from keras_attnvariants.attention.calls import check_attention_mask
 from keras_attnvariants.attention.calls import check_lengths
 from keras_attnvariants.attention.calls import check_memory
 from keras_attnvariants.attention.calls import check_returned
@@ -110,7 +111,8 @@ class BaseAttention(Configured):
             query_mask: bool `[B, T]`, True at real query positions.
             value_mask: bool `[B, S]`, True at real key positions.
             key_mask: bool `[B, S]`, combined with `value_mask`.
-            attention_mask: bool `[B, T, S]`, which keys each query attends to.
+            attention_mask: bool `[B, T, S]` or `[T, S]`, which keys each query attends
+                to.
             return_attention_scores: whether to return the weights as well. This
                 never changes the output.
             training: whether dropout is applied.
@@ -124,6 +126,7 @@ class BaseAttention(Configured):
             TypeError: `attend` did not return a context and weights.
         """
         check_lengths(self, query, value)
+        check_attention_mask(attention_mask)
         check_scores_wanted(self, return_attention_scores)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
@@ -279,6 +282,7 @@ class BaseAttention(Configured):
         # As positional arguments, the scores follow four masks.
         wanted = return_attention_scores or (len(args) > 4 and args[4])
         check_lengths(self, query, value)
+        check_attention_mask(kwargs.get("attention_mask", *args[3:4]))
         check_scores_wanted(self, wanted)
         output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         if not wanted:

@@ -225,6 +225,16 @@ def check_lengths(layer: Any, query: Tensor, value: Tensor) -> None:
     )
 
 
+def check_attention_mask(mask: Tensor | None) -> None:
+    """Raises if a mask for single queries and keys has another rank than 2 or 3."""
+    if mask is not None and len(mask.shape) not in (2, 3):
+        raise ValueError(
+            "`attention_mask` must be [batch, query length, key length], or without "
+            "the batch; all heads share it. "
+            f"Received: attention_mask with shape {tuple(mask.shape)}"
+        )
+
+
 def check_scores_wanted(layer: Any, wanted: bool) -> None:
     """Raises if weights are requested from a variant that has none."""
     if wanted and not layer.has_scores:

@@ -167,6 +167,4 @@ def take_rows(values: Tensor, index: Tensor) -> Tensor:
     inside = ops.logical_and(index >= 0, index < length)
     index = ops.clip(index, 0, at_least(length - 1, 0))
     rows = ops.take(values, index, axis=1)
-    for _ in range(len(values.shape) - 2):
-        inside = inside[..., None]
-    return ops.where(inside, rows, ops.zeros((), values.dtype))
+    return ops.where(inside[..., None, None], rows, ops.zeros((), values.dtype))

@@ -14,6 +14,7 @@ from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
+from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import MultiHeadBase
 from keras_attnvariants.attention.multi_head import ProjectedAttention
@@ -244,11 +245,11 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         """The elementwise maximum over real positions, `[B, 1, 1, d]`."""
         if not self.global_context:
             return None
-        if mask is None:
-            return ops.max(value, axis=1, keepdims=True)[:, None]
-        real = ops.cast(mask, "bool")[..., None]  # [B, L, 1]
+        real = mask_or_ones(mask, value)[..., None]  # [B, L, 1]
         lowest = ops.cast(-math.inf, value.dtype)
-        largest = ops.max(ops.where(real, value, lowest), axis=1, keepdims=True)
+        values = ops.where(real, value, lowest)
+        # An empty batch has no maximum without `initial`.
+        largest = ops.max(values, axis=1, keepdims=True, initial=lowest)
         return zero_masked(largest, ops.any(real, axis=1))[:, None]
 
     def contexts(self, vectors: Tensor, sentence: Tensor | None = None) -> Tensor:

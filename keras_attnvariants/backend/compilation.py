@@ -13,7 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend.private import is_in_xla_context
-from keras_attnvariants.utils.machine import about_processor
+from keras_attnvariants.utils.machine import from_proc
 from keras_attnvariants.utils.machine import shortest_seconds
 from keras_attnvariants.utils.typing import Tensor
 
@@ -92,7 +92,7 @@ def keep_programs(folder: str | os.PathLike[str]) -> None:
 def processor() -> str:
     """A short name for processors that run the same programs."""
     # x86 processors have flags, ARM processors have features.
-    flags = about_processor("flags") or about_processor("Features")
+    flags = from_proc("cpuinfo", "flags") or from_proc("cpuinfo", "Features")
     described = f"{platform.machine()} {platform.processor()} {flags}"
     return hashlib.sha256(described.encode()).hexdigest()[:16]
 

@@ -140,7 +140,7 @@ class _Copier:
         kernel = self.values(dense.kernel)
         options: dict[str, Any] = {
             "dtype": dense.compute_dtype,
-            "bias": self.cast(dense.bias, dense.compute_dtype),
+            "bias": cast(self.copy(dense.bias), dense.compute_dtype),
             "activation": None if dense.activation in LINEAR else dense.activation,
         }
         if is_float(kernel):
@@ -165,10 +165,6 @@ class _Copier:
         ends, fixed = column_ends(scale), self.fixed
         product = IntegerProduct(rows, dtype, ends=ends, transposed=True, fixed=fixed)
         return Table(rows, product, scale)
-
-    def cast(self, variable: Any, dtype: str) -> Any:
-        """The value of a variable in a dtype; `None` for `None`."""
-        return None if variable is None else cast(self.values(variable), dtype)
 
     def multiplies_integers(self, layer: Any) -> bool:
         """Whether the integers of a quantized layer are multiplied here as such."""

@@ -8,9 +8,7 @@
 * `LayerNormalization`: fewer operators, which decoding repeats at each position.
 """
 
-import contextlib
 import gc
-from collections.abc import Iterator
 from typing import Any
 
 import keras
@@ -32,18 +30,12 @@ class Quantized(keras.layers.Layer):
         self, mode: str | None = None, type_check: bool = True, config: Any = None
     ) -> None:
         """As in Keras, without its type check, which would refuse a subclass."""
-        with cheap_collections():  # Keras collects garbage after each kernel.
+        # Keras collects garbage after each kernel: let it examine new objects only.
+        gc.freeze()
+        try:
             super().quantize(mode, type_check=False, config=config)
-
-
-@contextlib.contextmanager
-def cheap_collections() -> Iterator[None]:
-    """Context in which garbage collections examine new objects only."""
-    gc.freeze()
-    try:
-        yield
-    finally:
-        gc.unfreeze()
+        finally:
+            gc.unfreeze()
 
 
 class Dense(Quantized, keras.layers.Dense):

@@ -297,8 +297,14 @@ class CorporaOptions(ReadingOptions):
             self.source_tag or (),
         )
 
-    def show_next(self, run: Path, task: str) -> None:
-        """Prints the commands that score the run of a task and use its model."""
+    def show_next(self, run: Path, corpus: Corpus) -> None:
+        """Prints the commands that score a run and use its model.
+
+        Args:
+            run: folder of the run.
+            corpus: what it was trained on. The run is scored on its test set, or else
+                on the validation set, if it has one of them.
+        """
         from keras_attnvariants.data import tasks
 
         sides = {"--source": self.source, "--target": self.target}
@@ -306,7 +312,10 @@ class CorporaOptions(ReadingOptions):
         tag = self.source_tag[0] if self.source_tag else ""
         tags = ["--source-tag", tag] if tag else []
         model = ["--model", str(run)]
-        score = ["kav", "evaluate", *model, "--data", self.data[0], *languages, *tags]
-        command, example = tasks.get(task).use
-        use = ["kav", command, *model, *tags, example]
-        typer.echo(f"Next: {shlex.join(score)}\n      {shlex.join(use)}")
+        command, example = tasks.get(corpus.task).use
+        lines = [["kav", command, *model, *tags, example]]
+        if tests := [name for name in ("test", "validation") if name in corpus.splits]:
+            split = [] if tests[0] == "test" else ["--split", tests[0]]
+            data = ["--data", self.data[0], *languages, *split]
+            lines.insert(0, ["kav", "evaluate", *model, *data, *tags])
+        typer.echo("Next: " + "\n      ".join(map(shlex.join, lines)))

@@ -81,13 +81,14 @@ def evaluate(
     loaded = corpus.load(task.name)
     sources, single = (texts[:sentences] for texts in loaded.read_lines(split))
     wanted: Any = [single]
+    lines = len(sources), sentences is None
     if references is not None:
-        wanted = read_references(references, len(sources))
+        wanted = read_references(references, *lines)
     how: dict[str, Any] = {
         "metrics": task.metrics,
         "tokenize": tokenize,
         "samples": samples,
-        "groups": first_lines("--groups", groups, len(sources)) if groups else None,
+        "groups": groups and first_lines("--groups", groups, *lines),
     }
     translators = systems.translators(search, task=task)
     place = f"{len(sources)} {task.source}s of {split}"
@@ -106,16 +107,22 @@ def evaluate(
             output.write_text(text, "utf-8", newline="\n")
 
 
-def first_lines(option: str, path: Path, count: int) -> list[str]:
+def first_lines(option: str, path: Path, count: int, exactly: bool) -> list[str]:
     """The first lines of a file with one line per source.
 
+    Args:
+        option: the option that names the file.
+        path: path of the file.
+        count: number of sources.
+        exactly: whether the file must have no more lines.
+
     Raises:
-        ValueError: there are too few.
+        ValueError: there are too few or too many.
     """
     from keras_attnvariants.data.text_files import read_text_lines
 
-    found = [*islice(read_text_lines(path), count)]
-    if len(found) < count:
+    found = [*islice(read_text_lines(path), count + exactly)]
+    if len(found) != count:
         raise ValueError(
             f"{option} must have a line for each source. "
             f"Received: {len(found)} lines for {count} sources"
@@ -123,11 +130,14 @@ def first_lines(option: str, path: Path, count: int) -> list[str]:
     return found
 
 
-def read_references(path: Path, count: int) -> list[list[str | None]]:
+def read_references(path: Path, count: int, exactly: bool) -> list[list[str | None]]:
     """Sets of references for some sources, from a file with a JSON list per line.
 
+    Args:
+        path, count, exactly: see `first_lines`.
+
     Raises:
-        ValueError: a line is not such a list, or there are too few lines.
+        ValueError: a line is not such a list, or there are too few or too many.
     """
     from pydantic import Field
     from pydantic import TypeAdapter
@@ -135,7 +145,7 @@ def read_references(path: Path, count: int) -> list[list[str | None]]:
     texts: TypeAdapter[list[str]]
     texts = TypeAdapter(Annotated[list[str], Field(min_length=1)])
     found: list[list[str]] = []
-    lines = first_lines("--references", path, count)
+    lines = first_lines("--references", path, count, exactly)
     for number, line in enumerate(lines, start=1):
         try:
             found.append(texts.validate_json(line))

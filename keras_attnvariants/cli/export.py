@@ -26,6 +26,7 @@ from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.utils.checks import check_choice
 
 Precision = Literal["auto", "float32", "bfloat16", "int8", "int8-weights"]
 Format = Literal["saved-model", "onnx", "ctranslate2"]
@@ -168,6 +169,8 @@ def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -
         raise ValueError(
             f"--format {format} lacks options that SavedModels have. Received: {listed}"
         )
+    if format == "ctranslate2":
+        check_choice("--precision", graph.precision, ("auto", "float32", "int8"))
 
 
 def export_other(

@@ -233,5 +233,5 @@ def output_to(
                 yield partial
                 partial.finish()
             except BaseException as error:
-                partial.give_up(told=isinstance(error, KeyboardInterrupt))
+                partial.give_up(told=isinstance(error, KeyboardInterrupt | OSError))
                 raise

@@ -123,7 +123,7 @@ def train(
             samples=run.samples,
             callbacks=callbacks,
         )
-        corpora.show_next(run.run, corpus.task)
+        corpora.show_next(run.run, corpus)
 
 
 @contextlib.contextmanager

@@ -169,7 +169,11 @@ def read_model(folder: Path) -> LoadedModel:
     with tempfile.TemporaryDirectory() as temporary:
         # Not the file in the folder, which may have changed since.
         copy = Path(temporary) / WEIGHTS
-        copy.write_bytes(weights.getbuffer())
+        try:
+            copy.write_bytes(weights.getbuffer())
+        except OSError as error:
+            error.filename = str(copy)  # a full disk is an error without a name
+            raise
         with told(folder, UNFIT):
             model.load_weights(copy)
             # Keras ignores arrays that a model has no place for.

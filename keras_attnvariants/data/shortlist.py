@@ -85,12 +85,15 @@ class Shortlist:
         shares = np.bincount(keys % vocabulary_size, weights, vocabulary_size)
         counts = np.rint(shares)
         frequent = np.argsort(-counts, kind="stable")[:common]
-        return cls(
-            frequent[counts[frequent] > 0].astype("int32"),
-            best_targets(
-                keys, weights, source_vocabulary_size, vocabulary_size, candidates
-            ),
-        )
+        sources, targets = np.divmod(keys, vocabulary_size)
+        order = np.lexsort((targets, -weights, sources))
+        sources, targets = sources[order], targets[order]
+        ranks = np.arange(len(order)) - np.searchsorted(sources, sources)
+        columns = min(candidates, ranks.max() + 1)
+        best = np.full((source_vocabulary_size, columns), -1, "int32")
+        is_best = ranks < columns
+        best[sources[is_best], ranks[is_best]] = targets[is_best]
+        return cls(frequent[counts[frequent] > 0].astype("int32"), best)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the shortlist as an `.npz` file."""
@@ -174,30 +177,3 @@ def co_occurrences(
         columns.append(np.repeat(positions, len(source)))
         start += len(target)
     return np.concatenate(links), np.concatenate(columns)
-
-
-def best_targets(
-    keys: np.ndarray,
-    weights: np.ndarray,
-    source_vocabulary_size: int,
-    vocabulary_size: int,
-    count: int,
-) -> np.ndarray:
-    """The `count` target tokens of the largest weight for each source token.
-
-    Args:
-        keys, weights: see `lexical_model`.
-        source_vocabulary_size, vocabulary_size: numbers of tokens.
-        count: columns of the result, at most.
-
-    Returns:
-        int32 `[source_vocabulary_size, count]`, -1 where there are fewer.
-    """
-    sources, targets = np.divmod(keys, vocabulary_size)
-    order = np.lexsort((targets, -weights, sources))
-    sources, targets = sources[order], targets[order]
-    ranks = np.arange(len(order)) - np.searchsorted(sources, sources)
-    is_best = ranks < count
-    found = np.full((source_vocabulary_size, count), -1, "int32")
-    found[sources[is_best], ranks[is_best]] = targets[is_best]
-    return found

@@ -20,7 +20,6 @@ from keras_attnvariants.experiments.run_records import restore_all
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
-from keras_attnvariants.experiments.settings import current
 from keras_attnvariants.experiments.settings import read_settings
 from keras_attnvariants.experiments.summary import summarize
 from keras_attnvariants.experiments.system_analysis import do_examination
@@ -152,7 +151,7 @@ def open_folder(folder: ComparisonFolder) -> None:
     for system in folder.settings.systems:
         runs = folder.system_folder(system)
         if has_begun(runs):
-            saved = current(read_json(runs / SETTINGS))
+            saved = read_json(runs / SETTINGS)
             if found := differences_of(saved, folder.settings_of(system)):
                 raise DifferentSettingsError(runs, found)
     subwords = folder.settings.vocabulary.subwords

@@ -17,7 +17,6 @@ from keras_attnvariants.experiments.comparison_folder import RECORD
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
-from keras_attnvariants.experiments.settings import current
 from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
@@ -109,9 +108,8 @@ def restore(run: Run) -> None:
     common, settings = shared[:2]
     if not common.is_file():  # the precision, which all runs share
         write(common, texts[common])
-    if found := differences_of(
-        current(json.loads(texts[settings])), folder.settings_of(run.system)
-    ):
+    kept = json.loads(texts[settings])
+    if found := differences_of(kept, folder.settings_of(run.system)):
         raise DifferentSettingsError(path, found)
     for file in kept_files(run):
         if file in texts and not (file in shared and file.is_file()):

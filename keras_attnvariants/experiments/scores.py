@@ -7,6 +7,7 @@ because translations of one sentence are not independent. Over both: a hierarchi
 bootstrap, which draws seeds for each system and then the same sentences for both.
 """
 
+import math
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -219,9 +220,11 @@ def sentence_tests(
     drawn = [np.mean([*each.resampled.values()], axis=0) for each in (system, baseline)]
     resampled = np.subtract(*drawn)
     # As in sacrebleu: shift the mean of the samples to 0, then take the share that
-    # differ by more than the test set. The test set counts as one sample.
+    # differ by more than the test set. The test set counts as one sample. Without a
+    # difference, all samples count, even if they are equal.
     sizes = np.abs(resampled)
-    larger = np.sum(sizes - sizes.mean() > abs(real))
+    is_larger = sizes - sizes.mean() > abs(real)
+    larger = samples if math.isclose(real, 0, abs_tol=1e-9) else np.sum(is_larger)
     randomization = stats.permutation_test(
         [np.ones(count), np.zeros(count)],
         shuffled,

@@ -54,17 +54,8 @@ NEEDS = {
 }
 
 
-def current(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Settings under their current names: earlier versions wrote `bleu_sentences`."""
-    return {
-        name.replace("bleu_sentences", "score_sentences"): value
-        for name, value in settings.items()
-    }
-
-
 def read_training(name: str, value: Any) -> dict[str, Any]:
     """Settings of a training; the code that uses the values checks them."""
-    value = current(value) if isinstance(value, Mapping) else value
     check_keys(name, value, TRAINING)
     return dict(value)
 

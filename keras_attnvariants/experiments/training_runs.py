@@ -112,24 +112,6 @@ def do_run(run: Run, report: Report) -> None:
     keep(run)
 
 
-class Snapshots(keras.callbacks.Callback):
-    """Keeps the weights after each of some validations.
-
-    Args:
-        folder: folder of the run.
-        every: number of validations between two snapshots.
-    """
-
-    def __init__(self, folder: Path, every: int) -> None:
-        super().__init__()
-        self.folder = folder
-        self.every = every
-
-    def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-        if (epoch + 1) % self.every == 0:
-            write_weights(snapshot(self.folder, epoch + 1), self.model)
-
-
 def snapshot(run: Path, validations: int) -> Path:
     """The folder with the weights of a run after some validations."""
     return run / "snapshots" / f"validation-{validations:06d}"
@@ -169,9 +151,14 @@ def train(run: Run, report: Report) -> RunResult:
     batch_tokens, settings = training_settings(folder, system)
     limits = budget.limits()
     meter = CostMeter(report, settings["steps"], next(iter(limits), None))
-    callbacks = [*limits, meter]
-    if points := folder.settings.scores.points:
-        callbacks.append(Snapshots(run.path, budget.validations // points))
+    points = folder.settings.scores.points
+
+    def keep_weights(epoch: int, logs: Any) -> None:
+        if points and (epoch + 1) % (budget.validations // points) == 0:
+            write_weights(snapshot(run.path, epoch + 1), meter.model)
+
+    keep_some = keras.callbacks.LambdaCallback(on_epoch_end=keep_weights)
+    callbacks = [*limits, meter, keep_some]
     with clear_full_disk(run.path):
         copy_vocabulary(folder.path, run.path)
         result = train_preset(

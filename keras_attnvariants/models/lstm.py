@@ -11,6 +11,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import masked_softmax
 from keras_attnvariants.backend import scan
@@ -135,8 +136,8 @@ class LSTMEncoder(Recurrent):
         state = self.zero_state((len(self.directions), ops.shape(x)[1]))
         state, hidden = scan(step, state, (gates, mask))
         hidden = stack_directions([hidden[:, d] for d in range(len(self.directions))])
-        hidden = merge_directions(ops.transpose(hidden, (2, 0, 1, 3)))
-        state = {k: merge_directions(ops.swapaxes(state[k], 0, 1)) for k in state}
+        hidden = merge_heads(ops.transpose(hidden, (2, 0, 1, 3)))
+        state = {k: merge_heads(ops.swapaxes(state[k], 0, 1)) for k in state}
         return hidden, state
 
 
@@ -265,12 +266,6 @@ def stack_directions(directions: list[Tensor]) -> Tensor:
     """
     first, *second = directions
     return ops.stack([first, *(ops.flip(x, axis=0) for x in second)], axis=1)
-
-
-def merge_directions(x: Tensor) -> Tensor:
-    """`[..., D, units]` to `[..., D * units]`."""
-    shape = ops.shape(x)
-    return ops.reshape(x, (*shape[:-2], shape[-2] * shape[-1]))
 
 
 def forget_bias(shape: tuple[int, ...], dtype: DType = None) -> Tensor:

@@ -69,7 +69,8 @@ def swap_attention(
         model: a built functional or Sequential model; it is not changed.
         layer: the variant. Each copy of it has the name, dtype policy and `trainable`
             of the layer that it replaces.
-        names: names of the layers to replace; `None` for all attention layers.
+        names: names of the layers to replace, in all models within `model` that have
+            them; `None` for all attention layers.
 
     Returns:
         A `SwappedModel`, that is `(model, layers)`. The new model is compiled if the
@@ -170,22 +171,22 @@ def chosen_layers(model: keras.Model, names: Collection[str] | None) -> set[int]
     Raises:
         ValueError: there are none, or one of `names` is not an attention layer.
     """
-    found = {layer.name: id(layer) for layer in attention_layers(model)}
-    listed = ", ".join(found) or "none"
-    if not found:
+    layers = attention_layers(model)
+    known = dict.fromkeys(layer.name for layer in layers)
+    if not layers:
         raise ValueError(
             "`model` must have attention layers: `keras.layers.MultiHeadAttention` or "
             "those of this package, not within other layers. Received: a model without"
         )
     if names is None:
-        return set(found.values())
-    unknown = sorted(set(names) - set(found))
+        names = list(known)
+    unknown = sorted(set(names) - set(known))
     if unknown or not names:
         raise ValueError(
-            f"`names` must be names of attention layers ({listed}). "
+            f"`names` must be names of attention layers ({', '.join(known)}). "
             f"Received: {unknown or names}"
         )
-    return {found[name] for name in names}
+    return {id(layer) for layer in layers if layer.name in names}
 
 
 def attention_layers(model: keras.Model) -> list[keras.layers.Layer]:

@@ -214,7 +214,9 @@ class Signatures:
         # In the search a minimum yields to a maximum; only a default minimum may.
         is_omitted = tf.equal(values["min_length"], -1)
         is_valid &= is_omitted | tf.equal(highest, 0) | (lowest < highest)
-        prefix_ids, _, prefix_is_cut = self.encode(prefix)
+        prefix_ids, prefix_lengths, prefix_is_cut = self.encode(prefix)
+        # A prefix leaves room for EOS.
+        is_valid &= tf.equal(highest, 0) | (prefix_lengths < highest)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
             return beam_search(

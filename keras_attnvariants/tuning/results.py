@@ -22,7 +22,7 @@ from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.tuning.dimensions import PLACES
 from keras_attnvariants.tuning.dimensions import label
 from keras_attnvariants.utils.checks import check_choice
-from keras_attnvariants.utils.lines import split_lines
+from keras_attnvariants.utils.machine import from_proc
 from keras_attnvariants.utils.records import read_record
 from keras_attnvariants.utils.records import write_table
 
@@ -243,8 +243,5 @@ def forget_peak() -> None:
 
 def peak_mib() -> float:
     """Peak memory in MiB since `forget_peak`; 0 if the operating system lacks it."""
-    with contextlib.suppress(OSError):
-        for line in split_lines(Path("/proc/self/status").read_text()):
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) / 1024
-    return 0.0
+    kibibytes, *_ = from_proc("self/status", "VmHWM").split() or ["0"]
+    return int(kibibytes) / 1024

@@ -34,7 +34,7 @@ def cores() -> int:
 
 def processor() -> str:
     """The name of the processor, if the operating system reports it."""
-    return about_processor("model name") or platform.processor()
+    return from_proc("cpuinfo", "model name") or platform.processor()
 
 
 def processor_features() -> list[str]:
@@ -42,7 +42,7 @@ def processor_features() -> list[str]:
 
     Empty if the operating system does not report them.
     """
-    flags = set(about_processor("flags").split())
+    flags = set(from_proc("cpuinfo", "flags").split())
     return [name for flag, name in _FEATURES.items() if flag in flags]
 
 
@@ -51,14 +51,12 @@ def kind_of_processor() -> str:
     return f"{processor()} ({', '.join(processor_features())})"
 
 
-def about_processor(key: str) -> str:
-    """A property of the first core as Linux gives it, or an empty string."""
-    try:
-        for line in split_lines(Path("/proc/cpuinfo").read_text()):
+def from_proc(file: str, key: str) -> str:
+    """The first value of a key in a file of Linux' `/proc`, or an empty string."""
+    with contextlib.suppress(OSError):
+        for line in split_lines(Path("/proc", file).read_text()):
             if line.startswith(key):
                 return line.partition(":")[2].strip()
-    except OSError:
-        pass
     return ""
 
 

@@ -1,6 +1,7 @@
 """Calls and their masks, alone and together, and options of Keras."""
 
 import inspect
+import re
 from types import SimpleNamespace
 
 import keras
@@ -15,6 +16,7 @@ from keras_attnvariants.attention import Step
 from keras_attnvariants.attention.calls import OPTIONS
 from keras_attnvariants.attention.calls import both
 from keras_attnvariants.attention.calls import causal_pattern
+from keras_attnvariants.attention.calls import check_attention_mask
 from keras_attnvariants.attention.calls import check_lengths
 from keras_attnvariants.attention.calls import check_memory
 from keras_attnvariants.attention.calls import check_scores_wanted
@@ -149,6 +151,15 @@ def test_two_lengths_are_for_cross_attention():
     check_lengths(layer("encoder", "cross"), sequence(4), sequence(5))
     with pytest.raises(ValueError, match=r"the same length.*Received: lengths \(4, 5"):
         check_lengths(layer("encoder", "decoder"), sequence(4), sequence(5))
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 1, 4, 5), (2, 3, 4, 5)])
+def test_masks_for_single_heads_are_refused(shape):
+    check_attention_mask(None)
+    for ranks in ((4, 5), (1, 4, 5), (2, 4, 5)):
+        check_attention_mask(keras.KerasTensor(ranks, dtype="bool"))
+    with pytest.raises(ValueError, match=re.escape(f"with shape {shape}")):
+        check_attention_mask(keras.KerasTensor(shape, dtype="bool"))
 
 
 def test_scores_are_refused_where_there_are_none():

@@ -1,5 +1,8 @@
 """Presets and corpora: listed, filtered, mixed with tags, translated by a teacher."""
 
+from pathlib import Path
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -48,6 +51,22 @@ def test_not_as_many_as_corpora(given, phrase):
     options = {"data": ["one", "two"], "source": ["xx"], "target": ["yy"], **given}
     with pytest.raises(ValueError, match=phrase):
         CorporaOptions(**options)
+
+
+@pytest.mark.parametrize(
+    "splits, expected",
+    [
+        (("train", "validation", "test"), "kav evaluate --model r --data d\n"),
+        (("train", "validation"), "--model r --data d --split validation\n"),
+        (("train",), "Next: kav translate --model r"),
+    ],
+)
+def test_the_next_commands_have_a_set_to_score(capsys, splits, expected):
+    corpus = SimpleNamespace(splits=dict.fromkeys(splits), task="translation")
+    CorporaOptions(data=["d"]).show_next(Path("r"), corpus)
+    output = capsys.readouterr().out
+    assert expected in output
+    assert ("evaluate" in output) == (len(splits) > 1)
 
 
 @pytest.mark.parametrize("unique", [False, True])

@@ -161,7 +161,7 @@ def test_wrong_references(kav, corpus, run_folder, tmp_path, text, phrase):
     check_error(kav("evaluate", *corpus, *options), phrase)
 
 
-def test_too_few_groups_are_told_before_anything_is_translated(
+def test_groups_of_other_sources_are_told_before_anything_is_translated(
     kav, corpus, run_folder, tmp_path
 ):
     (tmp_path / "speakers").write_text("a\n")
@@ -169,3 +169,7 @@ def test_too_few_groups_are_told_before_anything_is_translated(
     result = kav("evaluate", *corpus, *options, "--groups", tmp_path / "speakers")
     check_error(result, "--groups must have a line", "1 lines for 2 sources")
     assert not result.stdout
+    # Without --sentences, the file must be of this test set.
+    (tmp_path / "speakers").write_text("a\n" * 1000)
+    options = ("--model", run_folder, "--groups", tmp_path / "speakers")
+    check_error(kav("evaluate", *corpus, *options), "--groups must have a line")

@@ -93,10 +93,9 @@ def test_options_that_only_saved_models_have(kav, tmp_path, format, options):
 
 
 def test_a_precision_that_ctranslate2_does_not_have(kav, tmp_path):
-    pytest.importorskip("ctranslate2", reason="needs its extra")
     place = ("--model", "kav/base/tatoeba-en-de", "--output", tmp_path / "out")
     result = kav("export", *place, "--format", "ctranslate2", "--precision", "bfloat16")
-    check_error(result, "`quantization` must be one of 'float32'", "'bfloat16'")
+    check_error(result, "`--precision` must be one of 'auto'", "'bfloat16'")
 
 
 def test_folders_of_other_formats_must_be_new(kav, tmp_path):

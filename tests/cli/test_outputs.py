@@ -181,11 +181,13 @@ def test_an_error_before_the_first_line_leaves_nothing(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_an_interruption_says_how_to_continue(tmp_path, capsys):
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError("no space left")])
+def test_an_interruption_says_how_to_continue(tmp_path, capsys, error):
     path = tmp_path / "out"
-    with pytest.raises(KeyboardInterrupt), output_to(path, SETTINGS, False) as writer:
-        writer.write(TEXTS[:4], shout(TEXTS[:4]))
-        raise KeyboardInterrupt
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        with output_to(path, SETTINGS, False) as writer:
+            writer.write(TEXTS[:4], shout(TEXTS[:4]))
+            raise error
     assert f"4 lines are in {path}.part: --resume" in capsys.readouterr().err
     assert resumed(path) == 6
 

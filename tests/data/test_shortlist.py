@@ -32,6 +32,13 @@ def test_a_translation_is_found_among_what_co_occurs():
     assert (shortlist.by_source[:4] == -1).all()
 
 
+def test_no_more_columns_than_are_needed():
+    pairs = [([4, 5], [6, 7]), ([4], [8])]
+    shortlist = Shortlist.learn(pairs, SIZE, SIZE, candidates=10**9)
+    assert shortlist.by_source.shape == (SIZE, 3)
+    assert sorted(shortlist.by_source[4]) == [6, 7, 8]
+
+
 def test_the_model_is_that_of_a_plain_computation(monkeypatch):
     monkeypatch.setattr(module, "CHUNK", 7)
     pairs = list(corpus(300))

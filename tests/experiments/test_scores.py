@@ -15,6 +15,7 @@ from keras_attnvariants.experiments.scores import Translations
 from keras_attnvariants.experiments.scores import score_test_set
 from keras_attnvariants.experiments.scores import sentence_tests
 from keras_attnvariants.experiments.settings import ScoreSettings
+from keras_attnvariants.utils.metrics import make_metric
 
 WORDS = "the cat sat on a mat and it was red or blue while dogs ran far".split()
 
@@ -96,6 +97,17 @@ def test_equal_translations_do_not_differ(references):
     texts = [noisy(references, 0.3, seed) for seed in (1, 2)]
     same = translations(BLEU(), texts, references, 50)
     assert sentence_tests(same, same)[:4] == (1.0, 1.0, 0.0, 0.0)
+
+
+def test_equal_scores_of_different_translations_do_not_differ():
+    metric = make_metric("wer", "13a", "en")
+    texts = {"base": "one two three five", "ours": "one two three"}
+    base, ours = (
+        translations(metric, [[text] * 20], ["one two three four"] * 20)
+        for text in texts.values()
+    )
+    assert not np.array_equal(base.statistics[0], ours.statistics[0])
+    assert sentence_tests(ours, base)[:4] == (1.0, 1.0, 0.0, 0.0)
 
 
 def test_one_sentence_leaves_nothing_to_draw():

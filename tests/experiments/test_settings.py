@@ -168,13 +168,3 @@ def test_names_are_different_as_folders(tmp_path):
     path = toy_file(tmp_path, tmp_path, systems, **{'"base"': '"a b"'})
     with pytest.raises(ValueError, match="'a b' and 'a:b'"):
         read_settings(path)
-
-
-def test_settings_of_earlier_versions_have_the_names_of_now():
-    read = settings.read_training("training", {"bleu_sentences": 9})
-    assert read == {"score_sentences": 9}
-    saved = {"training.bleu_sentences": 9, "training.ema": 0.9}
-    assert settings.current(saved) == {
-        "training.score_sentences": 9,
-        "training.ema": 0.9,
-    }

@@ -102,6 +102,22 @@ def test_layers_within_models_and_of_ours_are_swapped_by_name():
     np.testing.assert_array_equal(to_numpy(old), to_numpy(new))
 
 
+def test_layers_of_one_name_in_several_models_are_all_swapped():
+    def block():
+        x = keras.Input((LENGTH, WIDTH))
+        return keras.Model(x, attention(name="inner")(x, x))
+
+    x = keras.Input((LENGTH, WIDTH))
+    model = keras.Model(x, block()(block()(x)))
+    try:
+        for names in (None, ["inner"]):
+            swapped, _ = kav.swap_attention(model, kav.NeuralNgram(HEADS), names=names)
+            layers = [inner.get_layer("inner") for inner in swapped.layers[1:]]
+            assert [type(layer) for layer in layers] == [kav.NeuralNgram] * 2
+    except ValueError as error:
+        assert keras.__version__ < "3.13" and "does not reach" in str(error)
+
+
 def test_a_sequential_model_of_blocks():
     x = keras.Input((LENGTH, WIDTH))
     block = keras.Model(x, attention()(x, x))

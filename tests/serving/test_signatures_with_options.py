@@ -182,6 +182,19 @@ def test_lengths_that_exclude_each_other(translate_with, texts):
     assert served["status"].tolist() == [Status.WRONG_OPTION, 0]
 
 
+def test_a_prefix_that_does_not_fit(translate_with, tokenizer, texts):
+    prefix = texts[1]
+    [ids] = tokenizer.encode([prefix])
+    served = translate_with(
+        [texts[0]] * 3,
+        prefix=[prefix] * 3,
+        max_length=np.array([len(ids), len(ids) + 1, 0], "int32"),
+    )
+    assert served["status"].tolist() == [Status.WRONG_OPTION, 0, 0]
+    assert served["translations"][0] == ""
+    assert all(text.decode().startswith(prefix) for text in served["translations"][1:])
+
+
 def test_clients_read_how_to_leave_options_out(path, models):
     info = json.loads((path / INFO).read_text())
     assert set(info["signatures"]) == {"serving_default", "translate_with", "sample"}

@@ -12,8 +12,8 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import Transformer
-from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.positions import SinusoidalPositions
+from keras_attnvariants.models.transfer import by_path
 from keras_attnvariants.serving.exporting import check_reads_texts
 from keras_attnvariants.serving.formats import write_tokenizers
 from keras_attnvariants.utils.checks import check_choice
@@ -22,13 +22,6 @@ from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.machine import check_extra
 
 QUANTIZATIONS = ("float32", "float16", "int8")
-# The layers with weights, and the names of these weights.
-WEIGHTS = {
-    keras.layers.Dense: ("kernel", "bias"),
-    keras.layers.Embedding: ("embeddings",),
-    keras.layers.LayerNormalization: ("gamma", "beta"),
-    TokenEmbeddings: ("bias",),
-}
 
 
 def export_ctranslate2(
@@ -132,15 +125,13 @@ def refuse(found: str) -> None:
 def named_weights(model: Transformer) -> dict[str, np.ndarray]:
     """The weights of a model by name, see `TransformerWeights`."""
     positions: Any = model.embeddings.positions
-    found = {"positions": positions.table}
+    found = by_path(model.weights) | {"positions": positions.table}
     for layer in nested_layers(model):
-        kinds = [names for kind, names in WEIGHTS.items() if isinstance(layer, kind)]
-        for name in kinds[0] if kinds else ():
+        if getattr(layer, "lora_enabled", False):
             # The attribute, not the variable: it includes the weights of LoRA.
-            if (weight := getattr(layer, name, None)) is not None:
-                place = layer.weights[0].path.partition("/")[2].rpartition("/")[0]
-                found[f"{place}/{name}"] = ops.convert_to_numpy(weight)
-    return {k: np.asarray(v, "float32") for k, v in found.items()}
+            place = layer.path.partition("/")[2]
+            found[f"{place}/kernel"] = layer.kernel
+    return {k: np.asarray(ops.convert_to_numpy(v), "float32") for k, v in found.items()}
 
 
 def words(tokenizer: Tokenizer, count: int) -> list[str]:
