@@ -20,6 +20,7 @@ from keras_attnvariants.cli.commands import flag
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import MODEL_HELP
+from keras_attnvariants.cli.options import TINY
 from keras_attnvariants.cli.options import TaskName
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.trained.names import CARD
@@ -245,7 +246,8 @@ class CorporaOptions(ReadingOptions):
     )
     data_weight: list[float] | None = option(
         "How often each --data is seen, relative to the others; by default in "
-        "proportion to its sentences."
+        "proportion to its sentences.",
+        min=TINY,
     )
     data_temperature: float | None = option(
         "Instead of weights: sentences to the power of 1/temperature, which shows "

@@ -13,6 +13,7 @@ from keras_attnvariants.utils.checks import LARGEST_BEAM
 from keras_attnvariants.utils.importing import import_named
 from keras_attnvariants.utils.importing import import_tensorflow
 
+TINY = 1e-9  # the least value of options that must be positive
 MODEL_HELP = (
     "A name that `kav models` lists; the folder of a run, of which the better model is "
     "taken (best validation or averaged weights), or of a model; or an address, "
@@ -77,7 +78,7 @@ class UpdateOptions:
     batch_tokens: int | None = option("Source and target positions of a batch.", min=1)
     learning_rate: float | None = option(
         "Highest rate (1e-3) of a linear rise and an inverse square-root decay.",
-        min=0,
+        min=TINY,
     )
     warmup_steps: int | None = option("Updates of that rise (1000).", min=1)
     patience: int | None = option(

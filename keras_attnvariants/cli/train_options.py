@@ -14,6 +14,7 @@ from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import model_folder
 from keras_attnvariants.cli.models import model_task
 from keras_attnvariants.cli.options import FROM_MODEL
+from keras_attnvariants.cli.options import TINY
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
 
@@ -138,7 +139,7 @@ class TrainingOptions(UpdateOptions):
         "Probability taken from the label.", min=0, max=1
     )
     clipnorm: float | None = option(
-        "Longest gradient; none by default.", None, "--clip-norm", min=0
+        "Longest gradient; none by default.", None, "--clip-norm", min=TINY
     )
     ema: float | None = option(
         "Momentum of a moving average of the weights, say 0.999, that validations and "
@@ -147,12 +148,12 @@ class TrainingOptions(UpdateOptions):
         max=1,
     )
     alignment_weight: float | None = option(
-        "Factor of the loss of --alignments.", min=0
+        "Factor of the loss of --alignments.", min=TINY
     )
     ctc_weight: float | None = option(
         "Factor of a CTC loss of the encoder's outputs, say 0.3, for speech; none by "
         "default.",
-        min=0,
+        min=TINY,
     )
     average_last: int | None = option(
         "Validated weights to keep, and to average.", min=1

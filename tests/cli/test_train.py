@@ -122,6 +122,9 @@ def test_a_vocabulary_too_large_for_the_corpus(kav, tmp_path, folder):
         ("--batch-tokens", "0", "'--batch-tokens'"),
         ("--precision", "float3", "float3"),
         ("--label-smoothing", "2", "'--label-smoothing'"),
+        ("--learning-rate", "0", "'--learning-rate'"),
+        ("--clip-norm", "0", "'--clip-norm'"),
+        ("--data-weight", "0", "'--data-weight'"),
     ],
 )
 def test_numbers_out_of_range(option, value, phrase, kav, tmp_path, folder):
