@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import re
 import warnings
 import wave
 from collections.abc import Iterable
@@ -34,6 +35,8 @@ SILENCE = 1 << 15  # the id of a sample of 0
 # Other rates are mistakes, and memory would be unbounded.
 _RATES = (1_000, 768_000)
 _BLOCK = 1 << 16
+# In the log of libsndfile about a WAV file whose header has another size than the file.
+_RIFF = re.compile(r"^RIFF : (?P<declared>\d+) \(should be (?P<real>\d+)\)", re.M)
 
 
 class AudioTokenizer:
@@ -191,6 +194,10 @@ def check_recording(path: Path) -> None:
         file.seek(max(file.frames - 1, 0))
         if not len(file.read(1)):
             raise ValueError(f"A recording must not be empty. Received: {path}")
+        # libsndfile reads what is there, and only reports what is missing.
+        sizes = _RIFF.search(file.extra_info)
+        if sizes and int(sizes["declared"]) > int(sizes["real"]) + 1:
+            raise ValueError(f"A recording must be complete. Received: {path}")
 
 
 def stamp(folder: Path, paths: Iterable[bytes]) -> str:

@@ -142,6 +142,18 @@ def test_bad_recordings_are_found_before_all_is_read(tmp_path, kind):
     audio.check_recording(recordings.write(tmp_path / "good.flac", tone()))
 
 
+def test_an_incomplete_recording_is_bad_in_a_corpus(tmp_path):
+    path = recordings.write(tmp_path / "a.wav", tone())
+    audio.check_recording(path)
+    whole = path.read_bytes()
+    path.write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ValueError, match="must be complete"):
+        audio.check_recording(path)
+    # Programs that write to a pipe do not know the size.
+    path.write_bytes(whole[:4] + b"\xff" * 4 + whole[8:])
+    audio.check_recording(path)
+
+
 def test_an_empty_recording_is_bad_in_a_corpus(tmp_path):
     path = recordings.write(tmp_path / "a.wav", tone()[:0])
     with pytest.raises(ValueError, match="must not be empty"):
