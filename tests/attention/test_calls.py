@@ -162,6 +162,18 @@ def test_masks_for_single_heads_are_refused(shape):
         check_attention_mask(keras.KerasTensor(shape, dtype="bool"))
 
 
+def test_layers_check_masks_in_calls_and_in_functional_models():
+    layer = kav.DotProductAttention(num_heads=2)
+    x, mask = keras.KerasTensor((2, 4, 6)), keras.KerasTensor((2, 2, 4, 4), "bool")
+    with pytest.raises(ValueError, match="all heads share it"):
+        layer(x, x, attention_mask=mask)
+    with pytest.raises(ValueError, match="all heads share it"):
+        layer(x, x, None, None, None, None, mask)
+    x, mask = ops.zeros(x.shape), ops.ones(mask.shape, "bool")
+    with pytest.raises(ValueError, match="all heads share it"):
+        layer(x, x, attention_mask=mask)
+
+
 def test_scores_are_refused_where_there_are_none():
     check_scores_wanted(layer(), True)
     check_scores_wanted(layer(has_scores=False), False)

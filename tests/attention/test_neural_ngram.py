@@ -96,6 +96,13 @@ def test_the_global_context_reaches_everywhere(global_context, reach):
     assert changed.tolist() == [True] * reach + [False] * (6 - reach)
 
 
+def test_a_batch_may_be_empty():
+    layer = NeuralNgram(4, global_context=True)
+    for shape in ((0, 5, WIDTH), (2, 0, WIDTH)):
+        inputs = np.zeros(shape, "float32")
+        assert layer(inputs, inputs).shape == shape
+
+
 @pytest.mark.parametrize("causal", [False, True])
 def test_memory_grows_linearly(causal):
     check_memory_is_linear(NeuralNgram(2, causal=causal), use_causal_mask=causal)

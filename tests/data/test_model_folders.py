@@ -1,6 +1,7 @@
 """Model folders: they load as they were saved, and changed ones are refused."""
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -114,6 +115,15 @@ def test_a_compiled_model_is_saved_without_its_optimizer(tmp_path):
     assert before == after
     assert "compile" not in (tmp_path / "after" / "config.json").read_text()
     assert not load_model(tmp_path / "after").model.compiled
+
+
+def test_a_full_temporary_folder_is_named(saved, monkeypatch):
+    def write(path, data):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", write)
+    with pytest.raises(OSError, match="No space.*'.*weights.h5'"):
+        load_model(saved)
 
 
 def test_a_folder_of_the_same_name_is_replaced_as_a_whole(copy):
