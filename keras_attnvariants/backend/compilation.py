@@ -68,6 +68,24 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
     return jax.jit(function)
 
 
+def jit_for(
+    function: Callable[..., Any], *examples: Any, xla: bool = True
+) -> Callable[..., Any]:
+    """`jit` for inputs of one set of shapes.
+
+    TensorFlow counts calls that compile by the code of a function, and warns when there
+    are many. A closure that is compiled for each of several shapes would alarm it.
+
+    Args:
+        function, xla: as in `jit`.
+        examples: (nested) tensors of the shapes and dtypes of all later inputs.
+    """
+    compiled = jit(function, xla)
+    if name() == "tensorflow":
+        return compiled.get_concrete_function(*examples)
+    return compiled
+
+
 def keep_programs(folder: str | os.PathLike[str]) -> None:
     """Lets JAX keep compiled programs, and load them in later processes.
 
