@@ -104,7 +104,7 @@ def causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         `[B, T, H, E]`.
     """
     length = ops.shape(q)[1]
-    size = at_most(length, BLOCK)
+    size = block_size(length, 0)
     if q.shape[1] is None or q.shape[1] != k.shape[1]:
         # No query sees keys beyond the last one.
         enough = [(0, 0), (0, length), (0, 0), (0, 0)]

@@ -11,6 +11,8 @@ projections, heads and a softmax. It defines
 * `prepare`, `initial_state`, `attend_step`: one position at a time, for decoding.
 """
 
+import inspect
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -24,6 +26,7 @@ from keras_attnvariants.attention.calls import both
 from keras_attnvariants.attention.calls import check_attention_mask
 from keras_attnvariants.attention.calls import check_lengths
 from keras_attnvariants.attention.calls import check_memory
+from keras_attnvariants.attention.calls import check_refused
 from keras_attnvariants.attention.calls import check_returned
 from keras_attnvariants.attention.calls import check_scores_wanted
 from keras_attnvariants.attention.calls import without_keras_options
@@ -86,6 +89,14 @@ class BaseAttention(Configured):
             ValueError: the widths do not fit the layer.
         """
 
+    @property
+    def refused(self) -> Mapping[str, str]:
+        """The arguments of a call that the layer cannot honour, with reasons.
+
+        They are some of `key`, `attention_mask` and `use_causal_mask`; by default none.
+        """
+        return {}
+
     # Whole sequences at once
 
     def call(
@@ -127,6 +138,7 @@ class BaseAttention(Configured):
         """
         check_lengths(self, query, value)
         check_attention_mask(attention_mask)
+        check_refused(self, value, key, attention_mask, use_causal_mask)
         check_scores_wanted(self, return_attention_scores)
         masks = Masks(
             query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
@@ -276,13 +288,16 @@ class BaseAttention(Configured):
         value: Tensor,
         key: Tensor | None = None,
         *args: Any,
-        return_attention_scores: bool = False,
         **kwargs: Any,
     ) -> Any:
-        # As positional arguments, the scores follow four masks.
-        wanted = return_attention_scores or (len(args) > 4 and args[4])
+        # Keras gives masks by name, even those that it gives by position.
+        _, _, _, *names = inspect.signature(self.call).parameters
+        call = kwargs | dict(zip(names, args, strict=False))
+        wanted = call.get("return_attention_scores", False)
+        mask, causal = call.get("attention_mask"), call.get("use_causal_mask", False)
         check_lengths(self, query, value)
-        check_attention_mask(kwargs.get("attention_mask", *args[3:4]))
+        check_attention_mask(mask)
+        check_refused(self, value, key, mask, causal)
         check_scores_wanted(self, wanted)
         output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         if not wanted:

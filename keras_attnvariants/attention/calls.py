@@ -118,26 +118,6 @@ class Call:
         """The lengths `T` and `S`."""
         return ops.shape(self.query)[1], ops.shape(self.value)[1]
 
-    def refuse(self, name: str, **reasons: str) -> None:
-        """Raises `ValueError` if there is an argument that a layer cannot honour.
-
-        Args:
-            name: name of the layer.
-            **reasons: why it cannot honour `key`, `attention_mask` or
-                `use_causal_mask`.
-        """
-        given = {
-            "key": None if self.keys is self.value else self.key,
-            "attention_mask": self.masks.attention,
-            "use_causal_mask": self.masks.causal or None,
-        }
-        for argument, reason in reasons.items():
-            if given[argument] is not None:
-                raise ValueError(
-                    f"{name} cannot honour `{argument}`: {reason}. "
-                    f"Received: {argument}={given[argument]}"
-                )
-
 
 @dataclass(frozen=True)
 class Step:
@@ -233,6 +213,25 @@ def check_attention_mask(mask: Tensor | None) -> None:
             "the batch; all heads share it. "
             f"Received: attention_mask with shape {tuple(mask.shape)}"
         )
+
+
+def check_refused(
+    layer: Any, value: Tensor, key: Tensor | None, attention_mask: Any, causal: bool
+) -> None:
+    """Raises if there is an argument that a layer cannot honour."""
+    given = {
+        "key": None if key is value else key,
+        "attention_mask": attention_mask,
+        "use_causal_mask": causal or None,
+    }
+    for name, reason in layer.refused.items():
+        if given[name] is not None:
+            shape = getattr(given[name], "shape", None)
+            received = causal if shape is None else f"a tensor of shape {tuple(shape)}"
+            raise ValueError(
+                f"{type(layer).__name__} cannot honour `{name}`: {reason}. "
+                f"Received: {name}={received}"
+            )
 
 
 def check_scores_wanted(layer: Any, wanted: bool) -> None:

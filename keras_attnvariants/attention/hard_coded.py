@@ -8,6 +8,7 @@ same offsets and the same density; see `hard_coded_cross`.
 """
 
 import math
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -194,6 +195,10 @@ class HardCodedAttention(GaussianAttention):
         self.window = window
 
     @property
+    def refused(self) -> Mapping[str, str]:
+        return {"key": "it has no keys"}
+
+    @property
     def radius(self) -> int:
         radii = {"gaussian": super().radius, "conv": self.window // 2, "index": 0}
         return radii[self.implementation]
@@ -212,7 +217,6 @@ class HardCodedAttention(GaussianAttention):
         return weights.astype("float32"), first
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        call.refuse(type(self).__name__, key="it has no keys")
         masks = call.masks
         values = self.values(call.value, masks.key)
         kernel, first = self.kernel(masks.causal)

@@ -5,6 +5,7 @@ the same for every sentence.
 """
 
 import math
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -83,6 +84,12 @@ class HardCodedCrossAttention(GaussianAttention):
         self.length_ratio = float(check_positive("length_ratio", length_ratio))
         self.floor = floor
 
+    @property
+    def refused(self) -> Mapping[str, str]:
+        reason = "its weights are the same for all sentences"
+        masks = {"attention_mask": reason, "use_causal_mask": reason}
+        return {"key": "it has no keys", **masks}
+
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
         # Without the small addend, 1.431 * 1000 would be rounded to less than 1431.
@@ -95,9 +102,6 @@ class HardCodedCrossAttention(GaussianAttention):
         self.last = max(*self.offsets, -self.radius) + self.radius + (not self.floor)
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        reason = "its weights are the same for all sentences"
-        refused = {"attention_mask": reason, "use_causal_mask": reason}
-        call.refuse(type(self).__name__, key="it has no keys", **refused)
         values = self.values(call.value, call.masks.key)
         length, _ = call.lengths
         if isinstance(length, int) and length > MAX_TARGET_LENGTH:

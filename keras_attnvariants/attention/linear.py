@@ -5,6 +5,8 @@ over the keys can therefore be computed before the queries are known. Their size
 not depend on the length, so time and memory are linear in length.
 """
 
+from collections.abc import Mapping
+
 from keras import ops
 
 from keras_attnvariants.attention.banded import causal_sums
@@ -65,9 +67,11 @@ class LinearAttention(QueryKeyValueAttention):
 
     is_linear = True
 
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return {"attention_mask": "it compares no query with a single key"}
+
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        reason = "it compares no query with a single key"
-        call.refuse(type(self).__name__, attention_mask=reason)
         q, k, v = self.project_inputs(call)
         q, k = features(q), zero_masked(features(k), call.masks.key)
         v = zero_masked(with_ones(v), call.masks.key)

@@ -5,6 +5,7 @@ and applies a linear layer with a ReLU.
 """
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -59,6 +60,14 @@ class NgramLayer(ProjectedAttention):
         self.roles = frozenset({"decoder" if causal else "encoder"})
 
     @property
+    def refused(self) -> Mapping[str, str]:
+        reason = "it has no weights over positions"
+        refused = {"key": "it has no keys", "attention_mask": reason}
+        if not self.causal:
+            refused["use_causal_mask"] = "for decoders, build it with causal=True"
+        return refused
+
+    @property
     def before(self) -> int:
         """The number of positions in a window before the current one."""
         return self.n - 1
@@ -72,11 +81,6 @@ class NgramLayer(ProjectedAttention):
         self.input_dim = widths.value
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        reason = "it has no weights over positions"
-        refused = {"key": "it has no keys", "attention_mask": reason}
-        if not self.causal:
-            refused["use_causal_mask"] = "for decoders, build it with causal=True"
-        call.refuse(type(self).__name__, **refused)
         real = call.masks.key
         inputs = zero_masked(call.value, real)
         sentence = self.sentence_vector(call.value, real)

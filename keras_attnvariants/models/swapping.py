@@ -63,7 +63,8 @@ def swap_attention(
     in the model or in functional and Sequential models within it. A variant with the
     same number and width of heads takes over the projections that it has: queries and
     keys together, values and output together. `key_dim` and `value_dim` are those of
-    the old layer unless `layer` sets them. All other layers keep their weights.
+    the old layer unless `layer` sets them. All other layers keep their weights. At
+    padded queries, the attention of this package returns 0.
 
     Args:
         model: a built functional or Sequential model; it is not changed.

@@ -19,6 +19,7 @@ from keras_attnvariants.attention.calls import causal_pattern
 from keras_attnvariants.attention.calls import check_attention_mask
 from keras_attnvariants.attention.calls import check_lengths
 from keras_attnvariants.attention.calls import check_memory
+from keras_attnvariants.attention.calls import check_refused
 from keras_attnvariants.attention.calls import check_scores_wanted
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import near
@@ -100,17 +101,43 @@ def test_no_mask_is_all_true():
     np.testing.assert_array_equal(to_numpy(mask_or_ones(KEY, sequence)), KEY)
 
 
-@pytest.mark.parametrize("argument", ["attention_mask", "use_causal_mask"])
-def test_masks_are_refused_one_by_one(argument):
-    pattern, causal = Masks(query=KEY, attention=PATTERN), Masks(key=KEY, causal=True)
-    honoured, refused = pattern, causal
-    if argument == "attention_mask":
-        honoured, refused = causal, pattern
-    x = np.zeros((2, 3, 5))
-    Call(x, x, masks=honoured).refuse("It", **{argument: "for no reason"})
-    message = f"It cannot honour `{argument}`: for a reason.*Received: {argument}="
-    with pytest.raises(ValueError, match=message):
-        Call(x, x, masks=refused).refuse("It", **{argument: "for a reason"})
+@pytest.mark.parametrize(
+    ("argument", "given"),
+    [
+        ("key", {"key": np.ones((2, 4, 5))}),
+        ("attention_mask", {"attention_mask": PATTERN}),
+        ("use_causal_mask", {"causal": True}),
+    ],
+)
+def test_arguments_are_refused_one_by_one(argument, given):
+    value = np.ones((2, 4, 5))
+    call = {"key": None, "attention_mask": None, "causal": False}
+    message = f"cannot honour `{argument}`: for a reason.*Received: {argument}="
+    for others in (call, call | {"key": value}):
+        check_refused(layer(refused={argument: "for a reason"}), value, **others)
+    check_refused(layer(refused={}), value, **call | given)
+    with pytest.raises(ValueError, match=message) as error:
+        refusing = layer(refused={argument: "for a reason"})
+        check_refused(refusing, value, **call | given)
+    assert len(str(error.value)) < 120
+
+
+@pytest.mark.parametrize("name", ["HardCodedAttention", "NeuralNgram"])
+def test_functional_models_refuse_what_calls_refuse(name):
+    attention, x = getattr(kav, name)(num_heads=2), keras.KerasTensor((2, 4, 6))
+    attention(x, x, x)
+    with pytest.raises(ValueError, match=f"{name} cannot honour `key`"):
+        attention(x, x, keras.KerasTensor((2, 4, 6)))
+
+
+def test_functional_models_refuse_masks_by_name_and_by_position():
+    x, mask = keras.KerasTensor((2, 4, 6)), keras.KerasTensor((2, 4, 4), "bool")
+    with pytest.raises(ValueError, match="cannot honour `attention_mask`"):
+        kav.LinearAttention(2)(x, x, attention_mask=mask)
+    with pytest.raises(ValueError, match="cannot honour `attention_mask`"):
+        kav.LinearAttention(2)(x, x, None, None, None, None, mask)
+    with pytest.raises(ValueError, match="cannot honour `use_causal_mask`"):
+        kav.NeuralNgram(2)(x, x, use_causal_mask=True)
 
 
 def test_a_call_without_a_key_has_the_keys_of_its_value():
@@ -120,22 +147,14 @@ def test_a_call_without_a_key_has_the_keys_of_its_value():
     assert Call(query, value).lengths == (3, 4)
 
 
-def test_a_key_of_its_own_is_refused():
-    value = np.ones((2, 4, 5))
-    Call(value, value).refuse("It", key="it has none")
-    Call(value, value, value).refuse("It", key="it has none")
-    message = "It cannot honour `key`: it has none.*Received: key="
-    with pytest.raises(ValueError, match=message):
-        Call(value, value, np.ones((2, 4, 5))).refuse("It", key="it has none")
-
-
 @pytest.mark.parametrize("position", [3, np.int32(3)])
 def test_the_position_of_a_step_as_a_list(position):
     assert to_numpy(Step(None, position, {}).positions).tolist() == [3]
 
 
-def layer(*roles, has_scores=True):
-    return SimpleNamespace(roles=frozenset(roles), has_scores=has_scores)
+def layer(*roles, **attributes):
+    attributes = {"has_scores": True, "refused": {}} | attributes
+    return SimpleNamespace(roles=frozenset(roles), **attributes)
 
 
 def sequence(length):

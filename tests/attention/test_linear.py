@@ -74,3 +74,9 @@ def test_the_scores_of_a_step_are_the_share_of_its_position():
     for i in range(3):
         _, state, scores = layer.step(x[:, i : i + 1], i, state, None, True)
         near(to_numpy(scores)[0, 0, :, 0], to_numpy(wanted)[0, :, i, i], 1e-6)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_sequences_without_positions(causal):
+    x = np.zeros((2, 0, WIDTH), "float32")
+    assert built()(x, x, use_causal_mask=causal).shape == x.shape

@@ -148,6 +148,11 @@ def cross_model():
     return keras.Model([x, y], attention()(x, y))
 
 
+def key_model():
+    x, y = keras.Input((LENGTH, WIDTH)), keras.Input((LENGTH, WIDTH))
+    return keras.Model([x, y], attention()(x, x, y))
+
+
 HARD_CODED = kav.HardCodedAttention(HEADS)
 
 
@@ -160,6 +165,8 @@ HARD_CODED = kav.HardCodedAttention(HEADS)
             kav.NeuralNgram(HEADS),
             "NeuralNgram cannot serve as decoder.*With causal=True it can",
         ),
+        (key_model, HARD_CODED, "HardCodedAttention cannot honour `key`"),
+        (key_model, kav.NeuralNgram(HEADS), "NeuralNgram cannot honour `key`"),
         (
             lambda: keras.Sequential([keras.Input((2,)), keras.layers.Dense(2)]),
             HARD_CODED,

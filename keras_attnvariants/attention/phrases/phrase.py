@@ -8,6 +8,7 @@ queries.
 """
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -116,6 +117,10 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         self.roles = self.structure.roles
         self.structure.groups(num_heads)
 
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return self.structure.refused
+
     # Building
 
     def make_layers(self, widths: Widths) -> None:
@@ -140,7 +145,6 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
     # The whole sequence at once
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        call.refuse(str(self.structure), **self.structure.refused)
         length, _ = call.lengths
         memory = self.memory(call, length)
         exist = self.structure.existing_queries(call.masks, length)

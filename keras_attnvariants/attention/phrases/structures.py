@@ -193,7 +193,7 @@ class Interleaved(Structure):
     def refused(self) -> dict[str, str]:
         if not self.look_ahead:
             return {}
-        reason = "an output depends on the queries of two positions"
+        reason = "with look_ahead, an output depends on the queries of two positions"
         causal = f"{reason}; in a decoder use look_ahead=False"
         return {"attention_mask": reason, "use_causal_mask": causal}
 

@@ -56,7 +56,7 @@ class AccumulatedEnergies(Recurrence):
 
     refused: ClassVar[dict[str, str]] = dict.fromkeys(
         ("attention_mask", "use_causal_mask"),
-        "it averages over neighbouring source positions",
+        "smoothed energies are averages over neighbouring source positions",
     )
     keeps: ClassVar[str] = "energies"
 

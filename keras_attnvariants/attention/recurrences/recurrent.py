@@ -4,6 +4,7 @@ Learned attention whose weights depend on what the same layer attended to at pre
 target positions. `recurrences` defines how; this layer has the projections.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -103,14 +104,16 @@ class RecurrentCrossAttention(RecurrentLayer):
         super().__init__(num_heads, **kwargs)
         self.recurrence = recurrences.get(recurrence)
 
+    @property
+    def refused(self) -> Mapping[str, str]:
+        return self.recurrence.refused
+
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
         self.width = widths.query
         self.recurrent = self.recurrence.layers(self)
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
-        name = f"{type(self).__name__} with {self.recurrence}"
-        call.refuse(name, **self.recurrence.refused)
         memory = self.prepare(call.value, call.masks.key, call.key)
         mask: Tensor = call.masks._replace(key=memory["mask"]).combined(*call.lengths)
         at = positions(call.lengths[0])
