@@ -90,8 +90,7 @@ class DistanceWeight(NamedTuple):
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
         distance: position of the key minus that of the query.
-        weight: the sum of the weights there, over the number of rows: a mean over
-            heads.
+        weight: the sum of the weights there, over the number of rows with weights.
         even: the same for uniform weights over all that each row can attend to.
     """
 
@@ -121,7 +120,7 @@ def weight_by_distance(
     distances = range(-farthest, farthest + 1)
 
     def measure(layer: Attended) -> np.ndarray:
-        seen, heads = layer.seen, layer.weights.shape[1]
+        seen, heads = layer.seen, layer.rows.sum(1)[..., None]
         even = heads * (seen / np.maximum(seen.sum(-1, keepdims=True), 1))
         # In [B, H, T, S] and [B, T, S], a distance is a diagonal.
         parts = [
@@ -131,7 +130,7 @@ def weight_by_distance(
             )
             for distance in distances
         ]
-        return np.array([*parts, (heads * layer.real.sum(),) * 2])
+        return np.array([*parts, (heads.sum(),) * 2])
 
     stream = Stream(model, encoded(tokenizer, pairs))
     rows = [

@@ -10,7 +10,6 @@ from keras_attnvariants.backend.compilation import faster_floats as faster_float
 from keras_attnvariants.backend.compilation import gains_from_xla as gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla as in_xla
 from keras_attnvariants.backend.compilation import jit as jit
-from keras_attnvariants.backend.compilation import jit_for as jit_for
 from keras_attnvariants.backend.compilation import keep_programs as keep_programs
 from keras_attnvariants.backend.compilation import name as name
 from keras_attnvariants.backend.compilation import remember as remember

@@ -1,5 +1,6 @@
 """Compiling functions of tensors on any backend, and values that graphs share."""
 
+import functools
 import hashlib
 import os
 import platform
@@ -60,30 +61,14 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
         import tensorflow as tf
 
         # The package writes loops with `ops.while_loop` and does not need AutoGraph.
+        # TensorFlow warns of code that is compiled often; a partial function has none.
+        function = functools.partial(function)
         return tf.function(
             function, jit_compile=xla, reduce_retracing=not xla, autograph=False
         )
     import jax
 
     return jax.jit(function)
-
-
-def jit_for(
-    function: Callable[..., Any], *examples: Any, xla: bool = True
-) -> Callable[..., Any]:
-    """`jit` for inputs of one set of shapes.
-
-    TensorFlow counts calls that compile by the code of a function, and warns when there
-    are many. A closure that is compiled for each of several shapes would alarm it.
-
-    Args:
-        function, xla: as in `jit`.
-        examples: (nested) tensors of the shapes and dtypes of all later inputs.
-    """
-    compiled = jit(function, xla)
-    if name() == "tensorflow":
-        return compiled.get_concrete_function(*examples)
-    return compiled
 
 
 def keep_programs(folder: str | os.PathLike[str]) -> None:

@@ -203,12 +203,11 @@ class TextTasks:
             with keras.StatelessScope(state_mapping=pairs):
                 return function(*inputs)
 
-        weights = [backend.local_value(variable) for variable in self._variables]
-        arguments = [weights, *map(ops.convert_to_tensor, inputs)]
         key = (task, *(array.shape for array in inputs))
         if key not in self._compiled:
-            self._compiled[key] = backend.jit_for(traced, *arguments, xla=self._xla)
-        outputs = self._compiled[key](*arguments)
+            self._compiled[key] = backend.jit(traced, xla=self._xla)
+        weights = [backend.local_value(variable) for variable in self._variables]
+        outputs = self._compiled[key](weights, *map(ops.convert_to_tensor, inputs))
         return [
             ops.convert_to_numpy(output) for output in outputs if output is not None
         ]

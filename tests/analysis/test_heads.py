@@ -90,6 +90,19 @@ def test_the_weight_by_distance():
     assert even == pytest.approx({-2: 1 / 9, -1: 2 / 9, 0: 1 / 3, 1: 2 / 9, 2: 1 / 9})
 
 
+def test_rows_without_weights_do_not_count_in_the_weight_by_distance():
+    second = looks(0, 1, 2)
+    second[0, 1:] = 0
+    model = KnownWeights(encoder_0={"self": np.concatenate([looks(0, 1, 2), second])})
+    table = analysis.weight_by_distance(model, Words(), [("a b c", "x")], farthest=2)
+    assert {row.distance: row.weight for row in table}[0] == 1.0
+    even = {row.distance: row.even for row in table}
+    # Two rows at the first position, one at the others.
+    assert even == pytest.approx(
+        {-2: 1 / 12, -1: 2 / 12, 0: 4 / 12, 1: 3 / 12, 2: 2 / 12}
+    )
+
+
 def test_the_weight_by_distance_if_all_weights_were_equal():
     """In the decoder, a row sees itself and the positions before it."""
     model = KnownWeights(decoder_0={"self": looks(0, 0, 0), "cross": looks(0, 0, 0)})
