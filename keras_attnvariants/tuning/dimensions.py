@@ -15,7 +15,9 @@ from keras_attnvariants.attention.registry import get
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.presets.preset import attention_layers
 from keras_attnvariants.presets.preset import layer_config
+from keras_attnvariants.utils.checks import check_finite
 from keras_attnvariants.utils.checks import check_known
+from keras_attnvariants.utils.checks import check_positive
 
 # Arguments of `Transformer` by the role of the layers in them.
 PLACES = {
@@ -69,10 +71,9 @@ def to_values(name: str, given: Any) -> Range | tuple[Any, ...]:
     """A dimension from its declaration: a list, a table with bounds, or one value.
 
     Raises:
-        ValueError: the list is empty or has a value twice, or a key is unknown.
+        ValueError: the list is empty or has a value twice, a key is unknown, or a bound
+            or step is no number.
     """
-    if isinstance(given, Range):
-        return given
     if isinstance(given, Mapping):
         known = {"min": "minimum", "max": "maximum", "step": "step", "log": "log"}
         if not {"min", "max"} <= given.keys() <= known.keys():
@@ -80,7 +81,13 @@ def to_values(name: str, given: Any) -> Range | tuple[Any, ...]:
                 f"`{name}` must be a list, a value, or a table with min, max and "
                 f"perhaps step or log. Received: {dict(given)}"
             )
-        return Range(**{known[key]: value for key, value in given.items()})
+        given = Range(**{known[key]: value for key, value in given.items()})
+    if isinstance(given, Range):
+        check_finite(f"{name}.min", given.minimum)
+        check_finite(f"{name}.max", given.maximum)
+        if given.step is not None:
+            check_positive(f"{name}.step", given.step)
+        return given
     values = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     labels = [label(value) for value in values]
     if not values or len(set(labels)) < len(labels):
@@ -135,18 +142,24 @@ def count_points(dimensions: Sequence[Any]) -> float:
     """Number of points in the space of keras-tuner's dimensions and conditions."""
 
     def count(dimension: Any) -> float:
-        if hasattr(dimension, "min_value"):
-            step = dimension.step or (type(dimension).__name__ == "Int")
-            width = dimension.max_value - dimension.min_value
+        if type(dimension).__name__ == "Float":
+            step, width = dimension.step, dimension.max_value - dimension.min_value
             return math.floor(width / step + 1e-9) + 1 if step else math.inf
+        if type(dimension).__name__ == "Int":
+            start, end = dimension.min_value, dimension.max_value + 1
+            values = range(start, end, dimension.step or 1)
+        else:
+            values = dimension.values
         below = [
             (other, other.conditions[-1].values)
             for other in dimensions
             if other.conditions and other.conditions[-1].name == dimension.name
         ]
+        if not below:
+            return len(values)
         return sum(
             math.prod(count(other) for other, needed in below if value in needed)
-            for value in dimension.values
+            for value in values
         )
 
     return math.prod(count(d) for d in dimensions if not d.conditions)
@@ -195,11 +208,12 @@ def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
             with the name as `variant` and further constructor arguments.
 
     Raises:
-        ValueError: a name is unknown or occurs twice.
+        ValueError: a name is unknown or occurs twice, or an entry is neither a name nor
+            a table.
     """
     if given == ALL:
         given = list(variants(role))
-    if isinstance(given, (str, Mapping)):
+    if not isinstance(given, (list, tuple)):
         given = [given]
     found = tuple(candidate(role, entry) for entry in given)
     names = [entry.variant for entry in found]
@@ -212,14 +226,14 @@ def candidates(role: str, given: Any) -> tuple[Candidate, ...]:
 
 def candidate(role: str, given: str | Mapping[str, Any]) -> Candidate:
     """One candidate from its declaration; a name alone stands for its examples."""
-    table = {"variant": given} if isinstance(given, str) else dict(given)
+    table = dict(given) if isinstance(given, Mapping) else {"variant": given}
     name = table.pop("variant", None)
     if name == NONE:
         return Candidate(NONE, {})
     if not isinstance(name, str):
         raise ValueError(
-            f"`attention.{role}` must have a `variant` in every table. "
-            f"Received: {given}"
+            f"`attention.{role}` must list names of variants, and tables with a "
+            f"`variant`. Received: {given}"
         )
     get(name)
     if not table:

@@ -98,7 +98,7 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
 
     Raises:
         ValueError: the baseline or all hybrids are missing, because their trials
-            failed or have not ended.
+            failed or have not ended; or the baseline's score is 0.
     """
     check_positive("tolerance", tolerance)
     found = {record.values.get(DIMENSION): record for record in result.records}
@@ -109,6 +109,11 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
             f"Received: {sorted(map(str, found))} and failures {result.failed}"
         )
     metric, higher_is_better = OBJECTIVES[result.objective]
+    if not baseline.score:
+        raise ValueError(
+            f"A verdict needs a baseline whose {metric} is not 0, since hybrids may be "
+            f"worse by a share of it. Received: {baseline.score:g}"
+        )
     scale = (-1 if higher_is_better else 1) / abs(baseline.score)
     records = sorted(found.items(), key=lambda item: item[1].parameters)
     rows = []

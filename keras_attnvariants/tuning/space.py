@@ -23,6 +23,7 @@ from keras_attnvariants.tuning.dimensions import draw
 from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
 from keras_attnvariants.utils.checks import check_known
+from keras_attnvariants.utils.checks import check_optional_integer
 
 # The training settings that may be searched.
 TRAINING = (
@@ -35,7 +36,10 @@ TRAINING = (
     "beta_2",
     "epsilon",
 )
-PARTS = ("sizes", "training", "attention", "per_layer", "systems")
+TABLES = ("sizes", "training", "attention", "systems")
+PARTS = (*TABLES, "per_layer")
+# The dimensions that count something.
+COUNTS = ("num_layers", "num_decoder_layers", "batch_tokens")
 # Largest number of size combinations that are checked before a search starts.
 CHECKED = 64
 
@@ -75,7 +79,8 @@ class SearchSpace:
         systems: by name, a table of named sets of sizes, one of which is chosen.
 
     Raises:
-        ValueError: a name is unknown or a dimension is empty.
+        ValueError: a name is unknown, a dimension is empty, a table is something else,
+            or a number of layers or tokens is no positive integer.
 
     Example:
 
@@ -96,6 +101,12 @@ class SearchSpace:
     systems: Mapping[str, Mapping[str, Mapping[str, Any]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        for part in TABLES:
+            check_table(part, getattr(self, part))
+        for name, systems in self.systems.items():
+            check_table(f"systems.{name}", systems)
+            for system, sizes in systems.items():
+                check_table(f"systems.{name}.{system}", sizes)
         for name in self.training:
             check_known("`training`", name, TRAINING)
         for place in self.attention:
@@ -103,7 +114,9 @@ class SearchSpace:
         if not any((self.sizes, self.training, self.attention, self.systems)):
             raise ValueError("A search space must have a dimension. Received: none")
         for name, values in (*self.sizes.items(), *self.training.items()):
-            to_values(name, values)
+            for value in ends(to_values(name, values)):
+                if name in COUNTS:
+                    check_optional_integer(name, value)
         for role, given in self.attention.items():
             candidates(role, given)
 
@@ -263,6 +276,12 @@ class SearchSpace:
             (f"{role}/{i}", [(depth, [n for n in counts if n > i])])
             for i in range(max(counts))
         ]
+
+
+def check_table(name: str, value: Any) -> None:
+    """Raises `ValueError` unless a value is a table."""
+    if not isinstance(value, Mapping):
+        raise ValueError(f"`{name}` must be a table. Received: {value!r}")
 
 
 def draw_attention(

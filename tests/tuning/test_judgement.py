@@ -73,6 +73,12 @@ def test_the_table(tmp_path):
     assert rows[0]["hybrid"] == "local" and rows[0]["low"] == ""
 
 
+def test_a_baseline_without_a_score_has_no_shares(tmp_path):
+    records = record("learned", 0.0), record("local", 1.0)
+    with pytest.raises(ValueError, match="whose val_bleu is not 0.* Received: 0$"):
+        judge(result(tmp_path, *records, objective="bleu"))
+
+
 @pytest.mark.parametrize("name", ["learned", "local"])
 def test_a_verdict_needs_both(tmp_path, name):
     with pytest.raises(ValueError, match="needs the baseline and a hybrid"):

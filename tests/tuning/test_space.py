@@ -102,6 +102,23 @@ def test_layers_are_chosen_one_by_one_as_far_as_there_are_any():
     assert mixed.arguments(PRESET, values).sizes["encoder_attention"] == [None]
 
 
+@pytest.mark.parametrize(
+    "numbers, points",
+    [
+        ([1, 2], 3 + 3**2),
+        (Range(1, 2), 3 + 3**2),
+        (Range(1, 3), 3 + 3**2 + 3**3),
+        (Range(1, 3, step=2), 3 + 3**3),
+        (Range(1, 3, log=True), 3 + 3**2 + 3**3),
+    ],
+)
+def test_points_of_layers_in_a_number_that_is_searched(numbers, points):
+    candidates = ["DotProductAttention", {"variant": "LocalAttention", "n": [2, 3]}]
+    layers = {"sizes": {"num_layers": numbers}, "attention": {"encoder": candidates}}
+    assert space(**layers, per_layer=True).points(PRESET) == points
+    assert space(sizes={"num_layers": numbers}).points(PRESET) < 4
+
+
 def test_training_is_searched():
     dimensions = {"learning_rate": [1e-3, 2e-3], "batch_tokens": [512, 1024]}
     arguments = space(training=dimensions).arguments(
@@ -147,6 +164,20 @@ def test_values_that_a_search_stores_are_found(values, stored, expected):
         (
             {"sizes": {"dropout": {"min": 0.1, "max": 0.3, "step": 0.1, "log": True}}},
             "must have no `step`",
+        ),
+        ({"attention": 3}, "^`attention` must be a table. Received: 3$"),
+        ({"sizes": 3}, "^`sizes` must be a table"),
+        ({"systems": {"a": 3}}, r"^`systems\.a` must be a table"),
+        ({"systems": {"a": {"b": 3}}}, r"^`systems\.a\.b` must be a table"),
+        ({"attention": {"encoder": 3}}, r"^`attention\.encoder` must list names"),
+        ({"attention": {"encoder": [3]}}, r"^`attention\.encoder` must list names"),
+        ({"sizes": {"num_layers": Range(1, 2.5)}}, "^`num_layers` .*Received: 2.5"),
+        ({"sizes": {"num_layers": [1, "a"]}}, "^`num_layers` must .*Received: 'a'"),
+        ({"training": {"batch_tokens": 0}}, "^`batch_tokens` must .*Received: 0"),
+        ({"sizes": {"dropout": Range(0.1, "a")}}, r"^`dropout\.max` must be a finite"),
+        (
+            {"sizes": {"dropout": Range(0.1, 0.3, step=-1)}},
+            r"^`dropout\.step` must be a positive number. Received: -1",
         ),
     ],
 )
