@@ -65,17 +65,26 @@ def reported(paper: str) -> dict[str, float]:
             if getattr(p.published, part) and p.name.endswith(f"/{corpus}")
         }
         if baseline := scores.get("base", scores.get(CS287_BASE)):
-            found |= {name: score - baseline for name, score in scores.items()}
+            differences = {name: score - baseline for name, score in scores.items()}
+            found |= {"base": 0.0} | differences
     return found
 
 
 def systems_of(result: ComparisonResult, paper: str) -> dict[str, float]:
-    """The systems of a paper, without the baseline, and the differences it reports."""
-    differences = reported(paper)
+    """Systems that differ from the baseline, and the differences a paper reports.
+
+    Systems without a finished run are left out, and papers of the base model alone.
+    """
+    differences, metric = reported(paper), result.metrics[0]
+    variants = {system.name: variant(system.preset) for system in result.systems}
+    if (differences.keys() - {"base"}).isdisjoint(variants.values()):
+        return {}
+    own = variants[result.baseline]
     return {
-        system.name: differences[variant(system.preset)]
-        for system in result.systems
-        if system.name != result.baseline and variant(system.preset) in differences
+        name: differences[found] - differences.get(own, math.nan)
+        for name, found in variants.items()
+        if found != own and found in differences
+        if result.difference(name, result.test_sets[0].name, metric)
     }
 
 
@@ -124,8 +133,9 @@ def table(result: ComparisonResult, paper: str, systems: dict[str, float]) -> st
     rules = "".join(rf"\cmidrule(lr){{{start}-{start + 2}}}" for start in starts)
     heads = " & ".join([rf"{metric} & difference & $p$"] * len(tests))
     share, seeds = 100 * result.confidence, ", ".join(map(str, result.seeds))
+    title = " ".join(result.title.split())
     lines = [
-        f"% {escaped(result.title)}; {escaped(result.budget)} each, seeds {seeds}.",
+        f"% {escaped(title)}; {escaped(result.budget)} each, seeds {seeds}.",
         f"% Differences to {escaped(result.baseline)} with {share:.0f} % intervals "
         f"over {', '.join(sorted(over))};",
         "% p by Dunnett's test over seeds, of all systems together.",
@@ -160,7 +170,7 @@ def figure(result: ComparisonResult, systems: dict[str, float]) -> Figure:
                 if difference.system == name
             ]
             shares = [share for share, _ in found]
-            lows, highs = zip(*(d.interval[:2] for _, d in found), strict=True)
+            lows, highs = ([d.interval[i] for _, d in found] for i in (0, 1))
             axes.fill_between(shares, lows, highs, color=color, alpha=0.15, linewidth=0)
             axes.plot(shares, [d.difference for _, d in found], color=color, label=name)
             axes.plot([103], [paper], marker="<", color=color, clip_on=False)

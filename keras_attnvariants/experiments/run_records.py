@@ -97,19 +97,18 @@ def restore(run: Run) -> None:
     They replace the files of an unfinished run.
 
     Raises:
-        DamagedFolderError: the file is not a record.
+        DamagedFolderError: the file is not a record of the run.
         DifferentSettingsError: it is the record of a run with other settings.
     """
     path = run.kept
     if path is None or not path.is_file() or run.record_path.is_file():
         return
-    folder, shared = run.folder, [*shared_files(run)]
-    texts = {folder.path / name: text for name, text in read(path).items()}
+    texts, shared = read(run, path), [*shared_files(run)]
     common, settings = shared[:2]
     if not common.is_file():  # the precision, which all runs share
         write(common, texts[common])
     kept = json.loads(texts[settings])
-    if found := differences_of(kept, folder.settings_of(run.system)):
+    if found := differences_of(kept, run.folder.settings_of(run.system)):
         raise DifferentSettingsError(path, found)
     for file in kept_files(run):
         if file in texts and not (file in shared and file.is_file()):
@@ -122,18 +121,22 @@ def write(file: Path, text: str) -> None:
     replace_file(file, text.encode())
 
 
-def read(path: Path) -> dict[str, str]:
-    """The texts of a record, by the paths of their files.
+def read(run: Run, path: Path) -> dict[Path, str]:
+    """The texts in the record of a run, by their files.
 
     Raises:
-        DamagedFolderError: the file is not a record.
+        DamagedFolderError: the file is not a record of the run.
     """
     content = read_file(path, largest=LARGEST_JSON)
     try:
         texts = json.loads(lzma.LZMADecompressor().decompress(content, LARGEST_JSON))
-        return {str(name): str(text) for name, text in texts.items()}
+        found = {run.folder.path / str(k): str(text) for k, text in texts.items()}
+        precision, settings, *_ = shared_files(run)
+        for file in (precision, settings, run.record_path):
+            json.loads(found.get(file, "")).keys()
+        return found
     except (lzma.LZMAError, ValueError, AttributeError) as error:
         raise DamagedFolderError(
-            f"It is no record of a run ({error}): restore it from a copy, or remove it "
-            f"and train the run again. Received: {path}"
+            f"It is no record of {run.name} ({error}): restore it from a copy, or "
+            f"remove it and train the run again. Received: {path}"
         ) from error

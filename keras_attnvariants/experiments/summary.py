@@ -98,8 +98,8 @@ def points(folder: ComparisonFolder, done: Sequence[Run]) -> Iterator[PointResul
     for test in s.points:
         there = [run for run in done if run.has_translated(test)]
         scores, differences = score_translations(folder, there, test, first)
-        share = test.share or 1.0
-        yield PointResult(test.split, share, tuple(scores), tuple(differences))
+        name, share = test.name.rpartition(" at ")[0], test.share or 1.0
+        yield PointResult(name, share, tuple(scores), tuple(differences))
 
 
 def score_translations(

@@ -1,6 +1,7 @@
 """Trains or continues runs of a comparison, and translates the test sets."""
 
 import dataclasses
+import math
 import time
 from collections.abc import Callable
 from collections.abc import Mapping
@@ -29,12 +30,11 @@ from keras_attnvariants.training.run_models import write_weights
 from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import clear_full_disk
-from keras_attnvariants.training.state import number_of
-from keras_attnvariants.training.state import numbered
 from keras_attnvariants.training.time_limits import share_done
 from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
+from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.records import grouped
@@ -112,9 +112,15 @@ def do_run(run: Run, report: Report) -> None:
     keep(run)
 
 
-def snapshot(run: Path, validations: int) -> Path:
+def snapshot(run: Path, number: int) -> Path:
     """The folder with the weights of a run after some validations."""
-    return run / "snapshots" / f"validation-{validations:06d}"
+    return run / "snapshots" / f"validation-{number:06d}"
+
+
+def validations(settings: Mapping[str, Any], share: float) -> int:
+    """Number of validations until a share of the updates is done."""
+    whole: int = math.ceil(settings["steps"] / settings["validate_every"])
+    return max(1, round(share * whole))
 
 
 def model_at(run: Run, share: float | None) -> LoadedModel:
@@ -127,20 +133,22 @@ def model_at(run: Run, share: float | None) -> LoadedModel:
 
     Raises:
         DamagedFolderError: there are no weights, for instance because the run was
-            restored from its record.
+            restored from its record, or trained with other points.
     """
+    point = "" if share is None else f" at {100 * share:.0f} % of the budget"
     try:
         loaded = load_run(run.path)
-        if share is not None:
-            validations = round(share * run.folder.settings.budget.validations)
-            kept = numbered(run.path / "snapshots", "validation")
-            weights = [path for path in kept if number_of(path) <= validations]
-            arrays = read_weights(weights[-1])
+        if share is not None and (record := run.record):
+            _, settings = training_settings(run.folder, run.system)
+            ended = math.ceil(record.result.updates / settings["validate_every"])
+            arrays = read_weights(
+                snapshot(run.path, min(validations(settings, share), ended))
+            )
             assign_arrays(loaded.model.weights, arrays, "model")
-    except (DamagedFolderError, FileNotFoundError, IndexError) as error:
+    except (DamagedFolderError, FileNotFoundError) as error:
         raise DamagedFolderError(
-            f"{run.name} has no weights for what is not translated yet; remove its "
-            f"folder and its record, and it is trained again. Received: {run.path}"
+            f"{run.name} has no weights{point} for what is not translated yet; remove "
+            f"its folder and its record, and it is trained again. Received: {run.path}"
         ) from error
     return loaded
 
@@ -151,10 +159,11 @@ def train(run: Run, report: Report) -> RunResult:
     batch_tokens, settings = training_settings(folder, system)
     limits = budget.limits()
     meter = CostMeter(report, settings["steps"], next(iter(limits), None))
-    points = folder.settings.scores.points
+    shares = {test.share or 1.0 for test in folder.settings.points}
+    kept = {validations(settings, share) for share in shares}
 
     def keep_weights(epoch: int, logs: Any) -> None:
-        if points and (epoch + 1) % (budget.validations // points) == 0:
+        if epoch + 1 in kept or (kept and meter.model.stop_training):
             write_weights(snapshot(run.path, epoch + 1), meter.model)
 
     keep_some = keras.callbacks.LambdaCallback(on_epoch_end=keep_weights)
@@ -197,8 +206,9 @@ def training_settings(
 ) -> tuple[int, dict[str, Any]]:
     """The batch size in positions, and fields of `TrainingConfig`, of a system."""
     given = dict(system.training)
-    given.pop("score_sentences", None)
+    check_integer("score_sentences", given.pop("score_sentences", 0), minimum=0)
     preset = get(system.preset)
     batch_tokens = given.pop("batch_tokens", preset.training.batch_tokens)
+    check_integer("batch_tokens", batch_tokens)
     budget, given = folder.settings.budget, with_schedule(given)
     return batch_tokens, budget.training(batch_tokens, given)

@@ -216,14 +216,31 @@ def test_runs_with_another_vocabulary_are_named(compare, tmp_path):
         compare()
 
 
-@pytest.mark.parametrize("content", [b"", b"junk", lzma.compress(b"[1, 2]"), "cut"])
+SETTINGS_CUT = b'{"settings.json": "{}", "runs/hc/settings.json": "{"}'
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"junk",
+        *map(lzma.compress, (b"[1, 2]", b"{}", SETTINGS_CUT)),
+        "cut",
+        "base-1",
+        "hc-2",
+    ],
+)
 def test_a_damaged_record_is_named(compare, tmp_path, content):
     options = {"records": tmp_path / "records"}
     compare(options=options)
     shutil.rmtree(tmp_path / "out")
     path = tmp_path / "records" / "hc-1.json.xz"
-    path.write_bytes(path.read_bytes()[:200] if content == "cut" else content)
-    with pytest.raises(DamagedFolderError, match=r"no record of a run.*hc-1.json.xz"):
+    if content == "cut":
+        content = path.read_bytes()[:200]
+    elif isinstance(content, str):
+        content = path.with_name(f"{content}.json.xz").read_bytes()
+    path.write_bytes(content)
+    with pytest.raises(DamagedFolderError, match=r"no record of hc 1.*hc-1.json.xz"):
         compare(options=options)
 
 
@@ -327,6 +344,14 @@ def test_another_corpus_is_refused(compare, corpus_folder, tmp_path):
             'kav/hc-sa/bible"\ntraining = {label_smoothing = 2}#',
             "'hc' does not build: `label_smoothing` must",
         ),
+        (
+            'kav/hc-sa/bible"\ntraining = {batch_tokens = "4"}#',
+            "'hc' does not build: `batch_tokens` must",
+        ),
+        (
+            'kav/hc-sa/bible"\ntraining = {score_sentences = -1}#',
+            "'hc' does not build: `score_sentences` must",
+        ),
     ],
 )
 def test_a_system_that_does_not_build_is_refused_at_once(
@@ -377,6 +402,13 @@ def test_test_sets_without_sentences(compare, corpus_folder, tmp_path):
         compare(**{'test = "test"': 'test = "test2017"'})
     with pytest.raises(FileNotFoundError, match="no such folder"):
         compare(**{'test = "test"': f'test = {{data = "{empty}/no", split = "a"}}'})
+
+
+def test_points_have_the_name_of_the_test_set(compare):
+    result = compare(
+        **{'test = "test"': 'first = "test"', "samples = 20": "points = 1"}
+    )
+    assert [point.test_set for point in result.points] == ["validation", "first"]
 
 
 def test_sentences_that_are_shown_are_not_scored(compare, corpus_folder):

@@ -11,8 +11,10 @@ from keras_attnvariants.experiments.comparison import open_folder
 from keras_attnvariants.experiments.comparison import write_json
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.settings import VocabularySettings
 from keras_attnvariants.experiments.settings import read_settings
+from keras_attnvariants.experiments.training_runs import model_at
 from keras_attnvariants.experiments.training_runs import train
 from keras_attnvariants.experiments.training_runs import training_settings
 from keras_attnvariants.training import DifferentSettingsError
@@ -21,6 +23,9 @@ from keras_attnvariants.training.run_settings import CONFIG
 from keras_attnvariants.training.run_settings import (
     read_settings as read_settings_of_run,
 )
+from keras_attnvariants.training.state import number_of
+from keras_attnvariants.utils.files import DamagedFolderError
+from keras_attnvariants.utils.records import write_record
 from tests.experiments.toy import SIZES
 from tests.experiments.toy import toy_file
 
@@ -100,3 +105,41 @@ def test_a_run_begins_with_the_weights_of_the_model(going_on):
     train(run, lambda share, text: None)
     data = read_settings_of_run(run.path)["training"]["data"]
     assert data["from_model"] == going_on.settings_of(tuned)["continue_from"]
+
+
+def trained(tmp_path, corpus_folder, **changes):
+    """A run of the baseline, and the numbers of the validations it has kept."""
+    path = toy_file(tmp_path, corpus_folder, **changes)
+    run = ComparisonFolder(read_settings(path), tmp_path).runs()[0]
+    open_folder(run.folder)
+    write_record(run.record_path, RunRecord(train(run, lambda share, text: None)))
+    return run, [number_of(path) for path in (run.path / "snapshots").iterdir()]
+
+
+@pytest.mark.slow
+def test_the_last_point_is_the_last_update_and_others_are_not_kept(
+    tmp_path, corpus_folder
+):
+    changes = {
+        "updates = 4": "updates = 5",
+        "examples = 2": "examples = 2\npoints = 1",
+    }
+    run, kept = trained(tmp_path, corpus_folder, **changes)
+    assert kept == [3]  # of two, two and one updates
+    model_at(run, 1.0)
+    with pytest.raises(DamagedFolderError, match="no weights at 33 % of the budget"):
+        model_at(run, 1 / 3)
+
+
+@pytest.mark.slow
+def test_a_run_that_ends_before_its_first_point_has_weights_for_it(
+    tmp_path, corpus_folder
+):
+    changes = {
+        "updates = 4\nvalidations = 2": "updates = 6\nvalidations = 6",
+        "learning_rate = 1e-2": "learning_rate = 1e-30\npatience = 1",
+        "examples = 2": "examples = 2\npoints = 1",
+    }
+    run, kept = trained(tmp_path, corpus_folder, **changes)
+    assert kept == [2]
+    model_at(run, 1.0)

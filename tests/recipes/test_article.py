@@ -59,3 +59,45 @@ def test_the_figure_has_the_points_of_the_training(results):
     axes = article.figure(replace(result, points=points), systems).axes[0]
     drawn = {line.get_label(): list(line.get_xdata()) for line in axes.lines}
     assert drawn["hc-sa"] == drawn["sh-x"] == [50.0, 100.0]
+
+
+@pytest.fixture
+def compared(results):
+    """Systems of You et al. with the difference of each, after some changes."""
+    article, result = module_of("article"), ComparisonResult.read(results)
+
+    def systems(**changes):
+        return article.systems_of(replace(result, **changes), "you2020")
+
+    return result, systems
+
+
+def test_the_difference_of_a_paper_is_to_the_baseline_of_the_comparison(compared):
+    result, systems = compared
+    base, hc_sa = result.system("base"), result.system("hc-sa")
+    renamed = [replace(row, system="base") for row in result.differences]
+    found = systems(baseline="hc-sa", systems=(base, hc_sa), differences=renamed)
+    assert found == {"base": pytest.approx(-0.3)}
+
+
+def test_other_sizes_of_the_baseline_are_in_no_paper(compared):
+    result, systems = compared
+    base, hc_sa = result.system("base"), result.system("hc-sa")
+    wide = replace(base, name="wide")
+    renamed = [replace(row, system="wide") for row in result.differences]
+    differences = (*result.differences, *renamed)
+    found = systems(systems=(base, wide, hc_sa), differences=differences)
+    assert list(found) == ["hc-sa"]
+    assert systems(systems=(base, wide), differences=differences) == {}
+
+
+def test_systems_without_a_run_are_left_out(compared):
+    result, systems = compared
+    finished = [row for row in result.differences if row.system != "hc-sa"]
+    assert list(systems(differences=finished)) == ["sh-x", "hc-all"]
+
+
+def test_a_title_of_two_lines_is_one_comment(results):
+    article, result = module_of("article"), ComparisonResult.read(results)
+    text = article.table(replace(result, title="One\ntwo"), "you2020", {})
+    assert text.startswith("% One two; ")
