@@ -155,8 +155,6 @@ def count_points(dimensions: Sequence[Any]) -> float:
             for other in dimensions
             if other.conditions and other.conditions[-1].name == dimension.name
         ]
-        if not below:
-            return len(values)
         return sum(
             math.prod(count(other) for other, needed in below if value in needed)
             for value in values

@@ -170,9 +170,7 @@ def train(
         arguments: the point of the space.
     """
     budget = search.budget
-    batch_tokens = arguments.batch_tokens
-    if batch_tokens is None:
-        batch_tokens = search.preset.training.batch_tokens
+    batch_tokens = arguments.batch_tokens or search.preset.training.batch_tokens
     given = {**search.settings, **arguments.settings}
     return train_preset(
         search.preset,
