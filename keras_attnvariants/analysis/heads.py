@@ -90,7 +90,7 @@ class DistanceWeight(NamedTuple):
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
         distance: position of the key minus that of the query.
-        weight: the sum of the weights there, over the number of rows with weights.
+        weight: sum of the weights there, divided by the number of rows with weights.
         even: the same for uniform weights over all that each row can attend to.
     """
 

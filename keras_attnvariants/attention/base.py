@@ -290,7 +290,7 @@ class BaseAttention(Configured):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        # Keras gives masks by name, even those that it gives by position.
+        # Keras passes masks by name, even if they are passed by position as well.
         _, _, _, *names = inspect.signature(self.call).parameters
         call = kwargs | dict(zip(names, args, strict=False))
         wanted = call.get("return_attention_scores", False)

@@ -61,7 +61,7 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
         import tensorflow as tf
 
         # The package writes loops with `ops.while_loop` and does not need AutoGraph.
-        # TensorFlow warns of code that is compiled often; a partial function has none.
+        # TensorFlow warns if one function is compiled often, unless it is partial.
         function = functools.partial(function)
         return tf.function(
             function, jit_compile=xla, reduce_retracing=not xla, autograph=False

@@ -111,8 +111,8 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
     metric, higher_is_better = OBJECTIVES[result.objective]
     if not baseline.score:
         raise ValueError(
-            f"A verdict needs a baseline whose {metric} is not 0, since hybrids may be "
-            f"worse by a share of it. Received: {baseline.score:g}"
+            f"The {metric} of the baseline must not be 0: verdicts compare differences "
+            f"with a share of it. Received: {baseline.score:g}"
         )
     scale = (-1 if higher_is_better else 1) / abs(baseline.score)
     records = sorted(found.items(), key=lambda item: item[1].parameters)
