@@ -75,7 +75,8 @@ def test_the_table(tmp_path):
 
 def test_a_baseline_without_a_score_has_no_shares(tmp_path):
     records = record("learned", 0.0), record("local", 1.0)
-    with pytest.raises(ValueError, match="val_bleu of the baseline must not be 0.* Received: 0$"):
+    message = "val_bleu of the baseline must not be 0.* Received: 0$"
+    with pytest.raises(ValueError, match=message):
         judge(result(tmp_path, *records, objective="bleu"))
 
 
