@@ -1,12 +1,9 @@
 """Runs jobs in separate processes, several at a time, and shows their progress."""
 
 import contextlib
-import multiprocessing
-import os
-import pickle  # noqa: S403 (between processes of ours)
+import functools
 import signal
 import sys
-import threading
 import time
 import traceback
 from collections import deque
@@ -19,9 +16,11 @@ from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
 
-from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.training.callbacks import StopRequest
+from keras_attnvariants.training.state import FULL
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.machine import shared_machine
+from keras_attnvariants.utils.processes import start_process
 from keras_attnvariants.utils.progress import PERCENT
 from keras_attnvariants.utils.progress import Bar
 
@@ -92,9 +91,6 @@ def run_jobs(
     Raises:
         SystemExit: after SIGTERM or SIGINT, all states saved.
     """
-    # Imported here: processes import this module before their output goes to the log.
-    from keras_attnvariants.training.callbacks import StopRequest
-
     waiting = deque(jobs)
     pool = Pool(what, total, total - len(jobs))
     with shared_machine(at_once, threads), StopRequest() as request:
@@ -141,14 +137,8 @@ class Pool:
 
     def start(self, job: Job) -> None:
         """Start the process of a job."""
-        context = multiprocessing.get_context("spawn")
-        ours, theirs = context.Pipe(duplex=False)
-        # Pickled, so that its imports happen after the output goes to the log.
-        arguments = pickle.dumps(job), job.log, theirs
-        process = context.Process(target=work_on, args=arguments, name=job.name)
-        process.start()
-        theirs.close()
-        self.running[ours] = job, process
+        process, connection = start_process(functools.partial(work_on, job), job.log)
+        self.running[connection] = job, process
 
     def listen(self) -> None:
         """Take the messages that come within half a second."""
@@ -198,25 +188,16 @@ class Pool:
         self._bar.show(done / self._total, "; ".join(parts), found / self._total)
 
 
-def work_on(pickled: bytes, path: Path, connection: Connection) -> None:
-    """Runs a job in this process, which ends with its parent process."""
-    os.setpgrp()  # Ctrl-C is for the process that started this one.
-    threading.Thread(target=end_with_parent, daemon=True).start()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("ab", buffering=0) as log:
-        for stream in (1, 2):
-            os.dup2(log.fileno(), stream)
+def work_on(job: Job, connection: Connection) -> None:
+    """Runs a job in this process."""
 
     def report(done: float, text: str) -> None:
         with contextlib.suppress(OSError):  # the other end may have been killed
             connection.send((done, text))
 
     try:
-        import_tensorflow()
-        do_when_free(pickle.loads(pickled), report)  # noqa: S301 (ours)
+        do_when_free(job, report)
     except (ValueError, OSError, ArithmeticError) as error:
-        from keras_attnvariants.training.state import FULL
-
         traceback.print_exc()
         connection.send(" ".join(str(error).split()))
         sys.exit(DISK_IS_FULL if getattr(error, "errno", None) in FULL else FAILED)
@@ -232,11 +213,3 @@ def do_when_free(job: Job, report: Callable[[float, str], None]) -> None:
             if time.monotonic() > last:
                 raise
             time.sleep(1.0)
-
-
-def end_with_parent() -> None:
-    """Saves the state of this process and ends it once its parent has ended."""
-    parent = multiprocessing.parent_process()
-    if parent is not None:
-        parent.join()
-        os.kill(os.getpid(), signal.SIGTERM)
