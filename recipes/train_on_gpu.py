@@ -13,9 +13,11 @@ of the second into runs, which `kav compare` then scores. Batches are those of
 `kav compare`, padded to a few shapes, with the same order of shapes for all seeds.
 `train --search` first tries the learning rates of `RATES` with the first seed, and
 trains with the one of the lowest validation loss; set this rate in the comparison.
+Systems with `continue_from` begin with their models, which `prepare` copies.
 """
 
 import argparse
+import importlib
 import json
 import math
 import resource
@@ -59,6 +61,7 @@ def prepare(args: argparse.Namespace) -> None:
             "config": config.to_dict(),
             "beam_size": search.beam_size,
             "length_penalty": search.length_penalty,
+            "starts": [keep_start(run, jobs) for run in folder.runs([system])],
         }
     tests = [test for test in settings.translated if test.share is None]
     sets = {test.name: folder.pairs(test) for test in tests}
@@ -76,9 +79,23 @@ def prepare(args: argparse.Namespace) -> None:
         "points": settings.scores.points,
         "tests": [test.name for test in tests],
         "vocabulary_size": folder.vocabulary_size(),
+        "imports": settings.imports,
         "systems": systems,
     }
     (jobs / "jobs.json").write_text(json.dumps(common, indent=1))
+
+
+def keep_start(run: Any, jobs: Path) -> str | None:
+    """Copies the model that a run begins with, if any; returns its folder in `jobs`."""
+    from keras_attnvariants.data import save_model
+    from keras_attnvariants.experiments.checked_tables import path_name
+
+    if run.start is None:
+        return None
+    name = path_name(run.start.model)
+    if not (jobs / name).exists():
+        save_model(run.start.trained.model, jobs / name, run.start.trained.tokenizer)
+    return name
 
 
 def plans_of(
@@ -146,8 +163,12 @@ def train(args: argparse.Namespace) -> None:
     common = json.loads((jobs / "jobs.json").read_text())
     with np.load(jobs / "arrays.npz") as file:
         arrays = dict(file)
+    for module in common["imports"]:
+        importlib.import_module(module)
     for name in args.systems:
-        runs = SideBySide(common["systems"][name], common, arrays, args.seeds)
+        system = common["systems"][name]
+        starts = [start and jobs / start for start in system["starts"]]
+        runs = SideBySide(system, common, arrays, starts[: args.seeds])
         found = runs.train(args.search)
         np.save(jobs / f"{name}.weights.npy", found.pop("weights"))
         np.savez_compressed(jobs / f"{name}.npz", **found)
@@ -163,7 +184,8 @@ class SideBySide:
         system: settings of the system, as `prepare` wrote them.
         common: settings of all systems.
         arrays: arrays that `prepare` wrote.
-        count: number of seeds, from the first; `None` for all.
+        starts: folders of the models that the runs of the first seeds begin with; for
+            each, `None` to begin with random weights.
     """
 
     def __init__(
@@ -171,19 +193,20 @@ class SideBySide:
         system: dict[str, Any],
         common: dict[str, Any],
         arrays: dict[str, np.ndarray],
-        count: int | None,
+        starts: list[Path | None],
     ) -> None:
         import jax
         import keras
 
         from keras_attnvariants import presets
         from keras_attnvariants.training import TrainingConfig
+        from keras_attnvariants.training.fine_tuning import FineTuning
         from keras_attnvariants.training.losses import LabelSmoothedCrossEntropy
 
         keras.config.disable_flash_attention()
         self.began = time.perf_counter()
         self.system, self.common = system, common
-        self.seeds = common["seeds"][:count]
+        self.seeds = common["seeds"][: len(starts)]
         values = dict(system["config"])
         self.schedule = keras.saving.deserialize_keras_object(
             values.pop("learning_rate")
@@ -191,24 +214,26 @@ class SideBySide:
         self.peak = self.schedule.peak
         self.config = TrainingConfig(learning_rate=self.schedule, **values)
         self.loss = LabelSmoothedCrossEntropy(self.config.label_smoothing)
-        starts = []
+        states = []
         # Many small operations are faster on the CPU.
         with jax.default_device(jax.devices("cpu")[0]):
-            for seed in self.seeds:
+            for seed, start in zip(self.seeds, starts, strict=True):
                 keras.utils.set_random_seed(seed)
                 self.model = presets.get(system["preset"]).build(
                     common["vocabulary_size"],
                     dtype=self.config.precision,
                     **system["sizes"],
                 )
+                if start is not None:
+                    FineTuning(model=start).start(self.model)
                 weights = flat(self.model.trainable_variables)
                 self.optimizer = self.config.optimizer()
                 self.optimizer.build([keras.Variable(weights)])
                 groups = self.model.non_trainable_variables, self.optimizer.variables
                 values = [[np.array(v.value) for v in group] for group in groups]
-                starts.append((np.array(weights), *values))
+                states.append((np.array(weights), *values))
         # Weights, other variables of the model, and variables of the optimizer.
-        self.start = jax.tree.map(lambda *parts: np.stack(parts), *starts)
+        self.start = jax.tree.map(lambda *parts: np.stack(parts), *states)
         plans = plans_of(arrays, self.config.data["batch_tokens"], self.seeds)
         self.order, pairs = aligned(plans, self.config.steps)
         self.sets = {name: jax.device_put(ids) for name, ids in arrays.items()}
@@ -547,11 +572,14 @@ def events_of(
 
 
 def comparison_folder(args: argparse.Namespace) -> Any:
-    """The folder of the comparison that the arguments name."""
+    """The folder of the comparison that the arguments name; imports its modules."""
     from keras_attnvariants.experiments import read_settings
     from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 
-    return ComparisonFolder(read_settings(Path(args.comparison)), Path(args.folder))
+    settings = read_settings(Path(args.comparison))
+    folder = ComparisonFolder(settings, Path(args.folder))
+    folder.import_modules()
+    return folder
 
 
 def built_run(run: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
@@ -574,14 +602,15 @@ def built_run(run: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
         run.path,
         folder.vocabulary_size(),
         folder.settings.vocabulary.subwords,
-        system.options,
+        folder.options(system),
         given,
+        run.start,
     )
     return (
         model,
         tokens,
         config,
-        dict(with_length_ratio(system.options, preset, tokens)),
+        dict(with_length_ratio(folder.options(system), preset, tokens)),
     )
 
 

@@ -22,6 +22,7 @@ from keras_attnvariants.experiments.settings import VocabularySettings
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.presets import get
 from keras_attnvariants.training import faster_precision
+from keras_attnvariants.training.fine_tuning import FineTuning
 from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import better_model
@@ -131,8 +132,8 @@ class ComparisonFolder:
         """
         found = {
             start.trained.tokenizer.sha256: start.trained.tokenizer
-            for system in self.settings.systems
-            if (start := going_on(system.continue_from)) is not None
+            for run in self.runs()
+            if (start := run.start) is not None
         }
         is_given = self.settings.vocabulary != VocabularySettings()
         if len(found) > 1 or (found and is_given):
@@ -149,7 +150,7 @@ class ComparisonFolder:
         Raises:
             FileNotFoundError, ValueError, FetchError: there is no such model.
         """
-        start = going_on(system.continue_from)
+        start = self.first_run(system).start
         sizes = {} if start is None else start.sizes(get(system.preset))
         return {**sizes, **system.options}
 
@@ -185,7 +186,7 @@ class ComparisonFolder:
             ("training", system.training),
         ):
             values |= {f"{table}.{key}": value for key, value in found.items()}
-        if (start := going_on(system.continue_from)) is not None:
+        if (start := self.first_run(system).start) is not None:
             values["continue_from"] = start.describe()["from_model"]
         # Through JSON and back, so that tuples equal the lists that are read back.
         return json.loads(json.dumps(values))
@@ -225,6 +226,12 @@ class Run:
     def name(self) -> str:
         """System and seed, for people to read."""
         return f"{self.system.name} {self.seed}"
+
+    @property
+    def start(self) -> FineTuning | None:
+        """The model that it begins with, the seed in the place of `{seed}`."""
+        model = self.system.continue_from
+        return going_on(model and model.replace("{seed}", str(self.seed)))
 
     @property
     def path(self) -> Path:

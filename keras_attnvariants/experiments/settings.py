@@ -108,7 +108,8 @@ class SystemSettings:
         preset: name of its preset.
         options: options of the preset, including those of all systems.
         training: fields of `TrainingConfig` and of `TRAINING`, likewise.
-        continue_from: name, address or folder of the model that its runs begin with.
+        continue_from: name, address or folder of the model that its runs begin with;
+            `{seed}` in it stands for the seed of a run.
         changes: its own options and training, for people to read.
     """
 

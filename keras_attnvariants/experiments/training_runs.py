@@ -22,7 +22,6 @@ from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training import train_preset
-from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import better_event
 from keras_attnvariants.training.run_models import read_weights
@@ -174,7 +173,7 @@ def train(run: Run, report: Report) -> RunResult:
             get(system.preset),
             folder.corpus,
             run.path,
-            fine_tuning=going_on(system.continue_from),
+            fine_tuning=run.start,
             vocabulary_size=folder.vocabulary_size(),
             subwords=folder.settings.vocabulary.subwords,
             batch_tokens=batch_tokens,

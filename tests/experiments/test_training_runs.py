@@ -11,6 +11,7 @@ from keras_attnvariants.experiments.comparison import open_folder
 from keras_attnvariants.experiments.comparison import write_json
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.comparison_folder import RunRecord
 from keras_attnvariants.experiments.settings import VocabularySettings
 from keras_attnvariants.experiments.settings import read_settings
@@ -72,6 +73,13 @@ def test_all_have_the_vocabulary_of_the_model_that_one_goes_on_from(
     assert "continue_from" not in going_on.settings_of(base)
     open_folder(going_on)
     assert Tokenizer.load(going_on.path / TOKENIZER).sha256 == tokenizer.sha256
+
+
+def test_each_run_goes_on_from_the_model_of_its_seed(going_on):
+    base, tuned = going_on.settings.systems
+    assert Run(going_on, base, 2).start is None
+    settings = replace(tuned, continue_from="runs/base/seed-{seed}")
+    assert Run(going_on, settings, 2).start.model == "runs/base/seed-2"
 
 
 def test_a_vocabulary_beside_that_of_a_model_is_refused(going_on):

@@ -1,5 +1,6 @@
 """Trainings of all seeds side by side, scored by `kav compare`."""
 
+import json
 import os
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import pytest
 
 from keras_attnvariants.data import BatchPlan
 from keras_attnvariants.experiments import Comparison
+from keras_attnvariants.training import load_run
+from tests.experiments.toy import SIZES
 from tests.experiments.toy import SYSTEMS
 from tests.experiments.toy import toy_file
 from tests.recipes.conftest import RECIPES
@@ -47,6 +50,31 @@ def test_its_runs_are_those_of_a_comparison(recipe, tmp_path, corpus_folder):
     assert {point.share for point in result.points} == {0.5, 1.0}
     assert all(run.curve for run in result.runs)
     assert len(list(records.glob("*.xz"))) == 4
+
+
+def test_runs_begin_with_the_models_that_were_copied(
+    recipe, tmp_path, corpus_folder, run_folder, monkeypatch
+):
+    pytest.importorskip("jax")
+    system = (
+        f'[systems.base]\npreset = "kav/hc-sa/bible"\ncontinue_from = "{run_folder}"'
+    )
+    sizes = {SIZES: "[options]\nnum_heads = 2\n"}
+    file = toy_file(tmp_path, corpus_folder, system, **sizes)
+    jobs = tmp_path / "jobs"
+    recipe(RECIPE, "prepare", file, "--folder", tmp_path / "comparison", "--jobs", jobs)
+    common = json.loads((jobs / "jobs.json").read_text())
+    base = common["systems"]["base"]
+    starts = [jobs / start for start in base["starts"]]
+    module = module_of("train_on_gpu")
+    monkeypatch.setattr(module.SideBySide, "compiled", lambda self: {})
+    with np.load(jobs / "arrays.npz") as arrays:
+        runs = module.SideBySide(base, common, dict(arrays), [starts[0], None])
+    begun, new = (runs.unflat(weights)[0] for weights in runs.start[0])
+    trained, _ = load_run(run_folder)
+    [embeddings] = [v for v in trained.trainable_variables if v.shape == begun.shape]
+    np.testing.assert_array_equal(begun, embeddings)
+    assert np.abs(new - begun).max() > 0.01
 
 
 def test_seeds_see_their_own_batches_in_one_order_of_shapes():
