@@ -13,6 +13,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.private import delay_end_of_jax_service
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
@@ -20,6 +21,8 @@ from keras_attnvariants.utils.typing import Tensor
 HEARTBEAT = 20
 # Seconds that a process waits at its end for the others to end as well.
 SHUTDOWN = 10
+# Seconds that process 0 waits after that.
+SIGN_OFF = 0.5
 
 
 def check_one_replica() -> None:
@@ -81,6 +84,7 @@ def join(coordinator: str, process: int, processes: int, wait: float) -> None:
         raise ValueError(
             f"Processes must be joined before JAX computes anything. Received: {error}"
         ) from error
+    delay_end_of_jax_service(SIGN_OFF)
 
 
 def _check_port(coordinator: str) -> None:

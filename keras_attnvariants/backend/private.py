@@ -7,10 +7,12 @@ private part, there is one warning, and a public way replaces it.
 
 import functools
 import io
+import time
 import warnings
 from collections.abc import Callable
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from typing import ParamSpec
 from typing import TypeVar
@@ -220,3 +222,23 @@ def web_application(server: Any) -> Any:
     to the end after their senders have disconnected, and could have any size.
     """
     return server._rest_server._app
+
+
+@otherwise(lambda seconds: None)
+def delay_end_of_jax_service(seconds: float) -> None:
+    """Makes process 0 of a JAX program wait before it stops the program's service.
+
+    JAX stops it as soon as all processes have signed off. If one of its threads is then
+    about to ask gRPC for the next request, gRPC aborts the process, whose work was done
+    ("Check failed: queue.Pop() == nullptr"). JAX has no setting for this.
+    """
+    from jax._src.distributed import global_state
+
+    service = global_state.service
+
+    def shutdown() -> None:
+        time.sleep(seconds)
+        service.shutdown()
+
+    if service is not None:
+        global_state.service = SimpleNamespace(shutdown=shutdown)

@@ -2,9 +2,11 @@
 
 import ast
 import re
+import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import h5py
 import keras
@@ -21,6 +23,7 @@ from sacrebleu.metrics.ter import TER
 import keras_attnvariants as kav
 from keras_attnvariants import backend
 from keras_attnvariants.backend.private import adam_moments
+from keras_attnvariants.backend.private import delay_end_of_jax_service
 from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.backend.private import is_functional
 from keras_attnvariants.backend.private import is_in_xla_context
@@ -142,6 +145,21 @@ def test_forgotten_variables_get_no_values():
         variable = keras.Variable("ones", shape=(1,))
         forget_variables_without_values()
     assert variable._value is None
+
+
+def test_the_service_of_jax_ends_later(monkeypatch):
+    distributed = pytest.importorskip("jax._src.distributed")
+    state = distributed.State()
+    monkeypatch.setattr(distributed, "global_state", state)
+    delay_end_of_jax_service(0.2)
+    assert state.service is None  # a process other than 0
+    events = []
+    state.client = SimpleNamespace(shutdown=lambda: events.append(time.monotonic()))
+    state.service = SimpleNamespace(shutdown=lambda: events.append(time.monotonic()))
+    delay_end_of_jax_service(0.2)
+    state.shutdown()
+    signed_off, stopped = events
+    assert stopped - signed_off >= 0.2
 
 
 def test_weights_in_memory_are_those_that_keras_writes(tmp_path):
