@@ -105,8 +105,12 @@ class Budget:
         Args:
             batch_tokens: source and target positions of a batch.
             given: other fields, which may include `save_every` and `log_every`.
+
+        Raises:
+            ValueError: `accumulate` is out of range.
         """
-        update_tokens = batch_tokens * given.get("accumulate", 1)
+        accumulate = check_integer("accumulate", given.get("accumulate", 1))
+        update_tokens = batch_tokens * accumulate
         period = self.period(update_tokens)
         return {
             "save_every": max(1, min(100, period)),

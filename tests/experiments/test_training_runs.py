@@ -44,6 +44,14 @@ def test_a_budget_of_tokens_counts_all_batches_of_an_update(tmp_path, corpus_fol
     assert training["steps"] == 10 and training["validate_every"] == 5
 
 
+def test_an_update_takes_a_batch(tmp_path, corpus_folder):
+    changes = {"updates = 4": "tokens = 512", "batch_tokens = 512": "accumulate = 0"}
+    settings = read_settings(toy_file(tmp_path, corpus_folder, **changes))
+    folder = ComparisonFolder(settings, tmp_path)
+    with pytest.raises(ValueError, match="`accumulate` must be a positive integer"):
+        training_settings(folder, settings.systems[0])
+
+
 @pytest.fixture
 def going_on(run_folder, corpus_folder, tmp_path):
     """A comparison of a model that goes on and one that learns from nothing."""
