@@ -66,7 +66,7 @@ TEST_EXTRAS ?= test
 MINUTES ?=
 SENTENCES ?=
 
-.PHONY: help quickstart models test test-all test-without-avx512 test-oldest \
+.PHONY: help quickstart models test test-slow test-zoo test-all test-without-avx512 test-oldest \
 	test-oldest-here test-wheel lint docs benchmark $(REPORTS) clean
 
 help:
@@ -74,7 +74,10 @@ help:
 	@echo "                 (MINUTES=1 SENTENCES=100 for a short training and test)"
 	@echo "make test        style and types, then the fast tests: all on TensorFlow,"
 	@echo "                 the conformance of every variant on JAX"
-	@echo "make test-all    style and types, then all tests on both"
+	@echo "make test-all    style and types, then all tests: make test, then these two"
+	@echo "make test-slow   the slow tests of all but the zoo, on TensorFlow"
+	@echo "make test-zoo    the slow tests of the zoo (attention, models, presets,"
+	@echo "                 decoding) on TensorFlow, and all of its tests on JAX"
 	@echo "make test-without-avx512"
 	@echo "                 tests of integers, precision and exports, as on processors"
 	@echo "                 that have no AVX512; ALL=1 for all tests on TensorFlow"
@@ -125,9 +128,14 @@ test: lint
 	$(ON_TENSORFLOW) -m "not slow"
 	$(ON_JAX) -m "not slow" $(CONFORMANCE_TESTS)
 
-test-all: lint
-	$(ON_TENSORFLOW) --durations=30
+test-slow: lint
+	$(ON_TENSORFLOW) -m slow --durations=20 $(NEUTRAL_TESTS:%=--ignore=%)
+
+test-zoo: lint
+	$(ON_TENSORFLOW) -m slow --durations=20 $(NEUTRAL_TESTS)
 	$(ON_JAX) $(NEUTRAL_TESTS)
+
+test-all: test test-slow test-zoo
 
 test-without-avx512: lint
 	$(WITHOUT_AVX512) $(if $(ALL),,$(PRECISION_TESTS) -m "not slow")
