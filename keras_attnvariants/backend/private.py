@@ -235,10 +235,11 @@ def delay_end_of_jax_service(seconds: float) -> None:
     from jax._src.distributed import global_state
 
     service = global_state.service
+    if service is None:
+        return
 
     def shutdown() -> None:
         time.sleep(seconds)
         service.shutdown()
 
-    if service is not None:
-        global_state.service = SimpleNamespace(shutdown=shutdown)
+    global_state.service = SimpleNamespace(shutdown=shutdown)
