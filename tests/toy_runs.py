@@ -34,8 +34,12 @@ def corpus_cache(tmp_path_factory) -> Path:
 @pytest.fixture(scope="session")
 def run_folder(corpus_folder, tmp_path_factory) -> Path:
     """A run whose average is better than its best model; both are untrained."""
+    import keras
+
     import keras_attnvariants as kav
 
+    # With which the models translate each sentence of the tests by some words.
+    keras.utils.set_random_seed(7)
     folder = tmp_path_factory.mktemp("runs") / "run"
     files = [corpus_folder / f"train.{language}" for language in ("xx", "yy")]
     tokenizer = kav.Tokenizer.train(files, vocabulary_size=50)
