@@ -142,7 +142,8 @@ class Stream:
                 self.skipped += 1
         for length, indices in sorted(buckets.items()):
             size = max(1, min(MOST_SENTENCES, MOST_WEIGHTS // length**2))
-            for chosen in chunks(indices, size):
+            for start in range(0, len(indices), size):
+                chosen = indices[start : start + size]
                 examples = [chunk[index] for index in chosen]
                 self.sentences += len(chosen)
                 yield Batch(

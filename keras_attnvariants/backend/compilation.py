@@ -105,14 +105,16 @@ def in_xla() -> bool:
     return name() != "tensorflow" or is_in_xla_context()
 
 
-def device_kind() -> str:
-    """The kind of device on which the backend computes: `"cpu"`, `"gpu"` or `"tpu"`."""
-    return str(keras.distribution.list_devices()[0].partition(":")[0])
-
-
 def on_cpu() -> bool:
     """Whether the backend computes on a CPU, and not on a GPU or TPU."""
-    return device_kind() == "cpu"
+    if name() == "tensorflow":
+        import tensorflow as tf
+
+        kinds = {device.device_type for device in tf.config.get_visible_devices()}
+        return not kinds & {"GPU", "TPU"}
+    import jax
+
+    return str(jax.default_backend()) == "cpu"
 
 
 def gains_from_xla(model: Any) -> bool:

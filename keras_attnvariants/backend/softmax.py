@@ -2,7 +2,6 @@
 
 from keras import ops
 
-from keras_attnvariants.backend.compilation import device_kind
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.utils.typing import Tensor
@@ -77,8 +76,7 @@ def fused_attention(
     Raises:
         ValueError, RuntimeError: `flash` is True, and there is no kernel.
     """
-    is_partial = mask is not None or bias is not None
-    if flash is None and is_partial and device_kind() == "tpu":
+    if flash is None and (mask is not None or bias is not None) and on_tpu():
         # Keras' TPU kernel uses only the mask of the first sentence, and no bias.
         flash = False
     return ops.dot_product_attention(
@@ -89,3 +87,12 @@ def fused_attention(
         is_causal=causal,
         flash_attention=flash,
     )
+
+
+def on_tpu() -> bool:
+    """Whether JAX computes on a TPU."""
+    if name() != "jax":
+        return False
+    import jax
+
+    return str(jax.default_backend()) == "tpu"

@@ -19,7 +19,6 @@ import keras
 import numpy as np
 
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.utils.chunks import chunks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -208,7 +207,7 @@ class Reading:
                 else self.panel(place, f"layer {depth}, head {number}", weights)
                 for number, weights in enumerate(heads, start=1)
             ]
-            rows += chunks(panels, across)
+            rows += rows_of(panels, across)
         return rows
 
 
@@ -222,7 +221,12 @@ def label(piece: str) -> str:
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Draws the panels in one or two rows and saves them as a small PNG."""
     across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
-    save(figure_of([*chunks(panels, across)]), path)
+    save(figure_of(rows_of(panels, across)), path)
+
+
+def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
+    """The panels in rows of `across`."""
+    return [panels[start : start + across] for start in range(0, len(panels), across)]
 
 
 def save(figure: "Figure", path: Path) -> None:

@@ -82,10 +82,6 @@ class Translations:
             for seed, found in self.statistics.items()
         }
 
-    def mean(self) -> float:
-        """The mean of the scores over seeds."""
-        return fmean(self.scores().values())
-
     @cached_property
     def resampled(self) -> dict[int, np.ndarray]:
         """Scores of resampled test sets by seed; all systems share the sentences."""
@@ -166,7 +162,8 @@ def score_test_set(
         )
         rows: dict[str, dict[str, Any]] = {
             system: {
-                "difference": own.mean() - base.mean(),
+                "difference": fmean(own.scores().values())
+                - fmean(base.scores().values()),
                 **over_seeds[system]._asdict(),
                 **sentence_tests(own, base, settings.confidence)._asdict(),
             }
@@ -213,7 +210,11 @@ def sentence_tests(
         first = mean(kept @ ours + exchanged @ theirs)
         return abs(first - mean(kept @ theirs + exchanged @ ours))
 
-    real, count = system.mean() - baseline.mean(), ours.shape[1]
+    means = [
+        mean(np.stack([*each.statistics.values()]).sum(1))
+        for each in (system, baseline)
+    ]
+    real, count = means[0] - means[1], ours.shape[1]
     if count < 2 or np.array_equal(ours, theirs):
         return SentenceTests(1.0, 1.0, real, real, *both)
     drawn = [np.mean([*each.resampled.values()], axis=0) for each in (system, baseline)]

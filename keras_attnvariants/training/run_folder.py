@@ -91,7 +91,8 @@ class RunFolder:
         self._store = TrainingState(path / STATES)
         self._states: dict[str, Any] = {}
         self._stateful: dict[str, StatefulCallback] = {}
-        self._limit = next((c for c in self.given if isinstance(c, TimeLimit)), None)
+        limits = (c for c in self.given if isinstance(c, TimeLimit))
+        self._limit = next(limits, None)
         self._scores = [c for c in self.given if isinstance(c, ValidationScore)]
         self._score = next((each for each in self._scores if each.share is None), None)
         monitor = "loss" if self.loop.validation_data is None else "val_loss"

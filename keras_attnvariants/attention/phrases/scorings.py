@@ -13,6 +13,10 @@ from keras_attnvariants.backend import reshape
 from keras_attnvariants.utils.typing import Tensor
 
 
+class ConvKV(PhraseHeads):
+    """Keys are convolutions over tokens of n-grams (Nguyen and Joty 2018, Eq. 5)."""
+
+
 class QueryK(PhraseHeads):
     """Queries are kernels that are convolved with keys (Nguyen and Joty 2018, Eq. 6).
 
@@ -96,4 +100,4 @@ class QueryKByOrder(QueryK):
         return [(1, dense) for dense in self.key_denses]
 
 
-SCORINGS = {"conv_kv": PhraseHeads, "query_k": QueryK, "query_k_by_order": QueryKByOrder}
+SCORINGS = {"conv_kv": ConvKV, "query_k": QueryK, "query_k_by_order": QueryKByOrder}
