@@ -138,8 +138,7 @@ def tallied(
     """Number of pairs, number and share of right ones, and interval, by key."""
     counts: dict[Hashable, list[int]] = {}
     for key, is_right in answers:
-        count = counts.setdefault(key, [0, 0])
-        count[is_right] += 1
+        counts.setdefault(key, [0, 0])[is_right] += 1
     return {
         key: (wrong + right, right, *percent(right, wrong + right))
         for key, (wrong, right) in counts.items()

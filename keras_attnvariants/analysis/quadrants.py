@@ -22,6 +22,7 @@ from keras_attnvariants.evaluation.attention_maps import LayerWeights
 from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import layer_weights
 from keras_attnvariants.utils.checks import check_positive
+from keras_attnvariants.utils.chunks import chunks
 from keras_attnvariants.utils.records import grouped
 
 if TYPE_CHECKING:
@@ -126,7 +127,7 @@ class QuadrantMaps(Table):
             title = f"{place} {layer}\n{gram_name(query)} to {gram_name(key)}"
             maps.append(attention_maps.Panel(title, weights, rows, columns))
         across = len({row.key for row in self.rows})
-        return attention_maps.figure_of(attention_maps.rows_of(maps, across))
+        return attention_maps.figure_of([*chunks(maps, across)])
 
     def matrices(self) -> Iterator[tuple[Any, list[str], list[str], np.ndarray]]:
         """Place, layer, query and key of each; texts of rows, of columns; weights."""

@@ -142,8 +142,7 @@ class Stream:
                 self.skipped += 1
         for length, indices in sorted(buckets.items()):
             size = max(1, min(MOST_SENTENCES, MOST_WEIGHTS // length**2))
-            for start in range(0, len(indices), size):
-                chosen = indices[start : start + size]
+            for chosen in chunks(indices, size):
                 examples = [chunk[index] for index in chosen]
                 self.sentences += len(chosen)
                 yield Batch(

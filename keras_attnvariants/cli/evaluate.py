@@ -142,8 +142,7 @@ def read_references(path: Path, count: int, exactly: bool) -> list[list[str | No
     from pydantic import Field
     from pydantic import TypeAdapter
 
-    texts: TypeAdapter[list[str]]
-    texts = TypeAdapter(Annotated[list[str], Field(min_length=1)])
+    texts = TypeAdapter[list[str]](Annotated[list[str], Field(min_length=1)])
     found: list[list[str]] = []
     lines = first_lines("--references", path, count, exactly)
     for number, line in enumerate(lines, start=1):

@@ -4,9 +4,6 @@ TensorFlow and Keras are imported when `TokenizedCorpus` or the functions for mo
 are first used, not before.
 """
 
-from importlib import import_module
-from typing import Any
-
 from keras_attnvariants.data.audio import AudioTokenizer as AudioTokenizer
 from keras_attnvariants.data.batching import BatchPlan as BatchPlan
 from keras_attnvariants.data.batching import BatchShape as BatchShape
@@ -21,6 +18,7 @@ from keras_attnvariants.data.sources import register_corpus as register_corpus
 from keras_attnvariants.data.sources.download import FetchError as FetchError
 from keras_attnvariants.data.splits import ParallelFiles as ParallelFiles
 from keras_attnvariants.data.tokenizer import Tokenizer as Tokenizer
+from keras_attnvariants.utils.importing import late_names
 
 _LATE = {
     "LoadedModel": "model_folders",
@@ -29,8 +27,4 @@ _LATE = {
     "save_model": "model_folders",
 }
 
-
-def __getattr__(name: str) -> Any:
-    if name in _LATE:
-        return getattr(import_module(f"{__name__}.{_LATE[name]}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late_names(__name__, _LATE)

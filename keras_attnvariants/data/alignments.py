@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
-from itertools import islice
 from itertools import zip_longest
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.data.token_files import write_rows
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.caches import cached_folder
+from keras_attnvariants.utils.chunks import chunks
 from keras_attnvariants.utils.folders import FolderWriter
 
 # Numbers of a source word and a target word, from 0.
@@ -137,7 +137,7 @@ def write_token_links(
 
     def found() -> Iterator[tuple[np.ndarray, np.ndarray]]:
         pairs = zip(*map(read_text_lines, (*files, alignments)), strict=True)
-        while block := list(islice(pairs, _PAIRS_PER_BLOCK)):
+        for block in chunks(pairs, _PAIRS_PER_BLOCK):
             sources, targets, lines = map(list, zip(*block, strict=True))
             sides = [
                 words_of_tokens(tokenizer, sources),

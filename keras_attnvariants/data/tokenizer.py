@@ -16,6 +16,7 @@ import numpy as np
 from keras_attnvariants.data import sentencepiece_models
 from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.utils.chunks import chunks
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.importing import import_tensorflow_text
 from keras_attnvariants.utils.lines import well_formed
@@ -199,8 +200,7 @@ class Tokenizer:
         self, path: os.PathLike[str]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
         """Yields the ids of some lines of a file, and their number in each line."""
-        lines = read_text_lines(path)
-        while block := list(itertools.islice(lines, _LINES_PER_BLOCK)):
+        for block in chunks(read_text_lines(path), _LINES_PER_BLOCK):
             rows = self._processor.encode(block)
             ids = np.fromiter(itertools.chain.from_iterable(rows), np.int32)
             yield ids, np.array([len(row) for row in rows])

@@ -19,6 +19,7 @@ import keras
 import numpy as np
 
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.utils.chunks import chunks
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -197,7 +198,7 @@ class Reading:
             ValueError: no such layer has weights.
         """
         chosen = self.highest(depth)
-        rows = []
+        rows: list[Sequence[Panel]] = []
         for place in filter(chosen.__contains__, TITLES):
             depth, heads = chosen[place].depth, chosen[place].weights
             panels = [
@@ -207,7 +208,7 @@ class Reading:
                 else self.panel(place, f"layer {depth}, head {number}", weights)
                 for number, weights in enumerate(heads, start=1)
             ]
-            rows += rows_of(panels, across)
+            rows += chunks(panels, across)
         return rows
 
 
@@ -221,12 +222,7 @@ def label(piece: str) -> str:
 def draw(panels: Sequence[Panel], path: Path) -> None:
     """Draws the panels in one or two rows and saves them as a small PNG."""
     across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
-    save(figure_of(rows_of(panels, across)), path)
-
-
-def rows_of(panels: Sequence[Panel], across: int) -> list[Sequence[Panel]]:
-    """The panels in rows of `across`."""
-    return [panels[start : start + across] for start in range(0, len(panels), across)]
+    save(figure_of([*chunks(panels, across)]), path)
 
 
 def save(figure: "Figure", path: Path) -> None:

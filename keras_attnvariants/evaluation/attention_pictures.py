@@ -66,8 +66,7 @@ def spectrogram(reading: Reading, depth: int | None = None) -> "Figure":
     figure = Figure(figsize=(WIDTH, sum(size) + AXES), layout="constrained")
     above, below = figure.subplots(2, sharex=True, height_ratios=size)
     end = len(features) * HOP / SAMPLE_RATE
-    image: dict[str, Any] = {"aspect": "auto", "interpolation": "nearest"}
-    image["cmap"] = "Blues"
+    image: Any = {"aspect": "auto", "interpolation": "nearest", "cmap": "Blues"}
     extent: tuple[float, ...] = (0, end, 0, NUM_MELS)
     above.imshow(features.T, origin="lower", vmin=-1, vmax=3, extent=extent, **image)
     filters = mel_filters()

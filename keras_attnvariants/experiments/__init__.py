@@ -3,10 +3,8 @@
 Needs the extra `compare` for its tests over seeds and for its page.
 """
 
-from importlib import import_module
-from typing import Any
-
 from keras_attnvariants.experiments.results import ComparisonResult
+from keras_attnvariants.utils.importing import late_names
 
 # These need Keras; results and the start of a process do not.
 _HOME = {
@@ -19,10 +17,4 @@ _HOME = {
 
 __all__ = ["ComparisonResult", *_HOME]
 
-
-def __getattr__(name: str) -> Any:
-    """Import what needs Keras on first use."""
-    if name in _HOME:
-        module = import_module(f"{__name__}.{_HOME[name]}")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = late_names(__name__, _HOME)

@@ -4,9 +4,9 @@ The names in `__all__` are imported when they are first used: a client needs no
 TensorFlow.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING
-from typing import Any
+
+from keras_attnvariants.utils.importing import late_names
 
 if TYPE_CHECKING:
     from keras_attnvariants.serving.client import Client as Client
@@ -45,11 +45,7 @@ _HOME = {
 __all__ = [*_HOME]
 
 
-def __getattr__(name: str) -> Any:
-    """Import the module that defines a public name, on first use."""
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)
+__getattr__ = late_names(__name__, _HOME)
 
 
 def __dir__() -> list[str]:

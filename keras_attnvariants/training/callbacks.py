@@ -59,6 +59,13 @@ class Progress:
         self.period_end, self.validation_pending = self.step, True
 
 
+class DataclassCallback(keras.callbacks.Callback):
+    """Base of callbacks that are dataclasses, whose constructors would skip Keras'."""
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+
 class StatefulCallback(keras.callbacks.Callback):
     """A callback whose own state is saved with every state of the run.
 
@@ -84,7 +91,7 @@ class StatefulCallback(keras.callbacks.Callback):
 
 
 @dataclasses.dataclass(eq=False)
-class StepCounter(keras.callbacks.Callback):
+class StepCounter(DataclassCallback):
     """Counts updates, and ends a run that fails.
 
     A run fails if the loss or a weight is not finite, or if after a period the
@@ -102,9 +109,6 @@ class StepCounter(keras.callbacks.Callback):
     progress: Progress
     classes: int
     metrics: list[np.ndarray] | None = None
-
-    def __post_init__(self) -> None:
-        super().__init__()
 
     def on_epoch_begin(self, epoch: int, logs: Logs = None) -> None:
         self.progress.period_end = self.progress.step + self.params["steps"]
@@ -198,7 +202,7 @@ class StopRequest:
 
 
 @dataclasses.dataclass(eq=False)
-class StateSaver(keras.callbacks.Callback):
+class StateSaver(DataclassCallback):
     """Saves the state every few updates, after each validation, and when stopped.
 
     The first state is saved after a minute at the latest. On SIGTERM or SIGINT it
@@ -218,7 +222,7 @@ class StateSaver(keras.callbacks.Callback):
     save: Callable[[], None]
 
     def __post_init__(self) -> None:
-        super().__init__()
+        super().__post_init__()
         self._first_by = time.monotonic() + FIRST_STATE
 
     def on_train_batch_end(self, batch: int, logs: Logs = None) -> None:

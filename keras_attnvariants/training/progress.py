@@ -13,6 +13,7 @@ from pydantic import BaseModel
 from rich.console import Console
 
 from keras_attnvariants.data.tasks import monitors
+from keras_attnvariants.training.callbacks import DataclassCallback
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
@@ -112,7 +113,7 @@ class ProgressBar(keras.callbacks.Callback):
 
 
 @dataclasses.dataclass(eq=False)
-class JsonLinesLogger(StatefulCallback):
+class JsonLinesLogger(DataclassCallback, StatefulCallback):
     """Log with one JSON object a line: every few updates, and after each period.
 
     Every line has `event` ("updates", "period", or "averaged" at the end), `step`,
@@ -132,7 +133,7 @@ class JsonLinesLogger(StatefulCallback):
     log_every: int
 
     def __post_init__(self) -> None:
-        super().__init__()
+        super().__post_init__()
         self._seconds = 0.0  # up to the last line
         self._started = time.perf_counter()
         self._tokens = 0.0  # at the last line, of this period

@@ -91,8 +91,7 @@ class RunFolder:
         self._store = TrainingState(path / STATES)
         self._states: dict[str, Any] = {}
         self._stateful: dict[str, StatefulCallback] = {}
-        limits = (c for c in self.given if isinstance(c, TimeLimit))
-        self._limit = next(limits, None)
+        self._limit = next((c for c in self.given if isinstance(c, TimeLimit)), None)
         self._scores = [c for c in self.given if isinstance(c, ValidationScore)]
         self._score = next((each for each in self._scores if each.share is None), None)
         monitor = "loss" if self.loop.validation_data is None else "val_loss"
@@ -162,7 +161,8 @@ class RunFolder:
         """
         best, progress = self._best, self.loop.progress
         save_model(self.loop.model, self.path / AVERAGED, self.tokenizer)
-        scores = scores | self._score_of_model()
+        if self._score is not None:
+            scores = scores | {self._score.name: self._score.score()}
         self._log.write("averaged", scores)
         averaged = scores.get(self._best.monitor)
         value = "model" if best.best is None else f"{best.monitor} {best.best:.4g}"
@@ -202,8 +202,7 @@ class RunFolder:
             spent, limit = self._limit.seconds, self._limit.limit
             left = clock(max(limit - spent, 0.0))
             time = f", {clock(spent)} of {clock(limit)} spent, {left} left"
-        text = f"{size:,} parameters, update {step} of {steps}{time}"
-        print(f"{self.path}: {text}.")
+        print(f"{self.path}: {size:,} parameters, update {step} of {steps}{time}.")
         if state is not None and state.progress["stopped"]:
             print("It was stopped early; more `steps`, `patience` or time continue it.")
 
@@ -248,6 +247,3 @@ class RunFolder:
         path = self._store.save(self.loop.variables(), values)
         if self.request.number:
             print(f"\nStopped by a signal at step {progress.step}; saved {path}.")
-
-    def _score_of_model(self) -> dict[str, float]:
-        return {} if self._score is None else {self._score.name: self._score.score()}

@@ -20,6 +20,7 @@ from keras_attnvariants.data.model_folders import save_model
 from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.data.tasks import monitors
 from keras_attnvariants.data.tokenizer import Tokenizer
+from keras_attnvariants.training.callbacks import DataclassCallback
 from keras_attnvariants.training.callbacks import Logs
 from keras_attnvariants.training.callbacks import Progress
 from keras_attnvariants.training.callbacks import StatefulCallback
@@ -46,7 +47,7 @@ WEIGHTS = "weights.npz"
 
 
 @dataclasses.dataclass(eq=False)
-class CheckpointAverager(keras.callbacks.Callback):
+class CheckpointAverager(DataclassCallback):
     """Keeps the weights of the last validated steps, to average them at the end.
 
     Args:
@@ -61,12 +62,8 @@ class CheckpointAverager(keras.callbacks.Callback):
     progress: Progress
     count: int = 0
 
-    def __post_init__(self) -> None:
-        super().__init__()
-
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        path = self.directory / f"step-{self.progress.step:09d}"
-        write_weights(path, self.model)
+        write_weights(self.directory / f"step-{self.progress.step:09d}", self.model)
         for old in numbered(self.directory, "step")[: -self.last]:
             shutil.rmtree(old)
 
@@ -106,7 +103,7 @@ class CheckpointAverager(keras.callbacks.Callback):
 
 
 @dataclasses.dataclass(eq=False)
-class BestModel(StatefulCallback):
+class BestModel(DataclassCallback, StatefulCallback):
     """Keeps the model of the best validation as a model folder.
 
     Training ends when no validation was better for some periods. Unlike Keras'
@@ -132,9 +129,6 @@ class BestModel(StatefulCallback):
     patience: int | None = None
     best: float | None = None
     best_step: int = 0
-
-    def __post_init__(self) -> None:
-        super().__init__()
 
     def get_state(self) -> dict[str, Any]:
         return {

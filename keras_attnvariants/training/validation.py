@@ -15,6 +15,7 @@ from keras_attnvariants.data import tasks
 from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.training.callbacks import Logs
+from keras_attnvariants.utils.chunks import chunks
 
 # Default number of sources that are scored, and the share of the time that translating
 # them may take.
@@ -102,8 +103,8 @@ class ValidationScore(keras.callbacks.Callback):
         if self._expected > allowed:
             return None
         translations: list[str] = []
-        for first in range(0, len(self._sources), CHUNK):
-            translations += self._translate(self._sources[first : first + CHUNK])
+        for sources in chunks(self._sources, CHUNK):
+            translations += self._translate(sources)
             seconds = time.monotonic() - start
             self._expected = seconds * len(self._sources) / len(translations)
             if seconds > allowed:

@@ -12,7 +12,9 @@ import json
 import os
 import pkgutil
 import sys
+from collections.abc import Callable
 from collections.abc import Iterator
+from collections.abc import Mapping
 from importlib import import_module
 from importlib import metadata
 from pathlib import Path
@@ -124,3 +126,19 @@ def import_named(option: str, place: str) -> Any:
             f"`{option}` cannot be imported: {type(error).__name__}: {error}. "
             f"Received: {place}"
         ) from error
+
+
+def late_names(package: str, home: Mapping[str, str]) -> Callable[[str], Any]:
+    """The `__getattr__` of a package that imports some of its modules on first use.
+
+    Args:
+        package: name of the package.
+        home: the module of the package that defines each name.
+    """
+
+    def find(name: str) -> Any:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(f"{package}.{home[name]}"), name)
+
+    return find

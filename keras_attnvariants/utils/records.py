@@ -5,6 +5,7 @@ import io
 from collections.abc import Iterable
 from collections.abc import Mapping
 from collections.abc import Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 from typing import TypeVar
@@ -51,10 +52,10 @@ def read_record(path: Path, kind: type[T]) -> T:
 
 def grouped(rows: Iterable[Any], *fields: str) -> dict[Any, list[Any]]:
     """The rows of a table by the values of some of their columns, in order."""
+    key = attrgetter(*fields)
     groups: dict[Any, list[Any]] = {}
     for row in rows:
-        values = tuple(getattr(row, field) for field in fields)
-        groups.setdefault(values[0] if len(fields) == 1 else values, []).append(row)
+        groups.setdefault(key(row), []).append(row)
     return groups
 
 
