@@ -30,7 +30,10 @@ BENCHMARK = $(BIN)/python benchmarks/$(1).py $(2) --output benchmarks/results/$@
 REPORTS := serving serving-variants serving-start serving-start-int8 \
 	serving-requests peers variants variants-int8 training joeynmt \
 	recurrences recurrences-long recurrences-longest devices \
-	batches pipeline planner long-sequences memory
+	batches pipeline planner long-sequences memory system-costs
+
+# Comparisons whose systems are measured.
+COMPARED := long hybrid 12m
 
 # Tests compile much and compute little: XLA leaves out costly optimizations, and makes
 # its kernels in the way that takes less time.
@@ -228,6 +231,9 @@ long-sequences:
 
 memory:
 	$(call BENCHMARK,memory)
+
+system-costs:
+	$(call BENCHMARK,system_costs,$(COMPARED:%=docs/comparisons/multi30k-%.toml))
 
 clean:
 	rm -rf $(VENV) .venv-oldest .pytest_cache .ruff_cache .mypy_cache .hypothesis build docs/api \
