@@ -33,11 +33,6 @@ class BatchShape(NamedTuple):
     source_length: int
     target_length: int
 
-    @property
-    def positions(self) -> int:
-        """Padded source and target positions of the whole batch."""
-        return self.rows * (self.source_length + self.target_length)
-
 
 class BatchPlan:
     """Assigns sentence pairs to batches as a pure function of (seed, batch index).
