@@ -25,7 +25,7 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
-# The id of UNK, unless a model has an `unk_id`.
+# The id of UNK, in every model.
 UNKNOWN_ID = 1
 
 
@@ -92,7 +92,6 @@ class Constraints:
             check_integer("no_repeat_ngram", size, minimum=0)
         self.pad_id, self.eos_id = model.pad_id, model.eos_id
         self._bos_id = model.bos_id
-        self._unk_id = getattr(model, "unk_id", UNKNOWN_ID)
         self._longest_ngram = largest(no_repeat_ngram, unknown=LONGEST)
         self.source_width = source_positions(model, ops.shape(self.source_ids)[1])
         source_lengths = count_tokens(self.source_ids, model.pad_id)
@@ -160,7 +159,7 @@ class Constraints:
             is_late = ops.greater_equal(position, with_rank(self._min_length, 3))
             allowed &= ops.not_equal(tokens, self.eos_id) | is_late
         if is_used(self._block_unknown):
-            is_known = ops.not_equal(tokens, self._unk_id)
+            is_known = ops.not_equal(tokens, UNKNOWN_ID)
             if is_per_sentence(self._block_unknown):
                 is_known |= ~with_rank(self._block_unknown, 3)
             allowed &= is_known

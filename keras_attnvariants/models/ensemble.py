@@ -22,7 +22,6 @@ SHARED_ATTRIBUTES = (
     "pad_id",
     "bos_id",
     "eos_id",
-    "unk_id",
 )
 
 

@@ -143,7 +143,7 @@ class Dequantized(tf.saved_model.experimental.TrackableResource):
 
 ATTRIBUTES = (
     *StepModel.__annotations__,
-    *("source_stride", "unk_id", "search_settings", "embeddings"),
+    *("source_stride", "search_settings", "embeddings"),
 )
 
 
