@@ -76,7 +76,8 @@ def check_finite(name: str, value: Any) -> float:
 def _number(
     name: str, value: Any, is_right: Callable[[float], bool], what: str
 ) -> float:
-    if is_number(value) and is_right(value):
+    is_number = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if is_number and is_right(value):
         return value
     raise ValueError(f"`{name}` must be {what}. Received: {value!r}")
 
@@ -137,11 +138,6 @@ def check_address(name: str, value: str) -> tuple[str, int]:
     if host and port.isdecimal() and 0 < int(port) < 2**16:
         return host, int(port)
     raise ValueError(f"`{name}` must be host:port. Received: {value!r}")
-
-
-def is_number(value: Any) -> bool:
-    """Whether `value` is a real number; a bool is none."""
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
 
 
 def seeds_of_texts(seed: int | Sequence[int], count: int) -> "np.ndarray":
