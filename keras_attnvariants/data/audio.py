@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.data.text_files import check_file
 from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.utils.machine import check_extra
@@ -93,7 +94,7 @@ class AudioTokenizer:
     def split(self, texts: Sequence[os.PathLike[str] | str]) -> list[list[str]]:
         """The seconds at which the positions of an encoder begin, of each recording."""
         starts = (range(0, len(x), self.source_stride) for x in self.encode(texts))
-        return [[f"▁{start / SAMPLE_RATE:.2f}" for start in row] for row in starts]
+        return [[f"{SPACE}{at / SAMPLE_RATE:.2f}" for at in row] for row in starts]
 
     def encode_file(
         self, path: os.PathLike[str]

@@ -11,6 +11,7 @@ import keras
 import numpy as np
 
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding.step_model import source_positions
 from keras_attnvariants.decoding.texts import TextTasks
@@ -20,8 +21,6 @@ from keras_attnvariants.utils.typing import Tensor
 # Source positions of the programs that are compiled; a longer source is cut.
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 _numbers = itertools.count()
-# SentencePiece's character for the space before a word.
-SPACE = "▁"
 
 # Style sheet for pages that show `AlignedTranslations.html`.
 CSS = """

@@ -19,6 +19,7 @@ import keras
 import numpy as np
 
 from keras_attnvariants.data import Tokenizer
+from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.utils.chunks import chunks
 
 if TYPE_CHECKING:
@@ -214,7 +215,7 @@ class Reading:
 
 def label(piece: str) -> str:
     """A readable form of a piece: pieces that continue a word begin with a hyphen."""
-    if piece.startswith("▁"):
+    if piece.startswith(SPACE):
         return piece[1:] or "_"
     return f"-{piece}" if piece.isalnum() else piece
 
