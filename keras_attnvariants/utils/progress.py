@@ -71,7 +71,6 @@ class Bar:
         )
         self._task = self._bar.add_task(description, total=total)
         self.start, self.stop = self._bar.start, self._bar.stop
-        self.refresh = self._bar.refresh
 
     def describe(self, description: str) -> None:
         """Shows the activity on a terminal."""

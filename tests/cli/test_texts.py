@@ -153,7 +153,7 @@ def test_a_terminal_gets_a_bar_that_is_erased(clock, size):
         bar.update(32, 0)
         clock.now += 2.0
         bar.update(96, size or 0)
-        bar._bar.refresh()
+        bar._bar._bar.refresh()
     written = screen.file.getvalue()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", written)
     assert "96 lines, 32.0 lines/s" in plain

@@ -121,7 +121,7 @@ def test_everything_fits_into_eighty_columns(clock):
         clock.now += 3600.0
         update(bar, 12_445_678, loss=1234.5, tokens=1e8)
         bar.on_epoch_end(0, {"loss": 12.5, "val_loss": 12.5, "val_bleu": 99.5})
-        bar._bar.refresh()
+        bar._bar._bar.refresh()
     plain = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", file.getvalue())
     lines = re.split(r"[\r\n]+", plain)
     assert max(map(len, lines)) == 80  # the bar takes what is left
