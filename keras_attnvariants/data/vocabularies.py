@@ -29,13 +29,12 @@ from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import FolderWriter
 
-# Each thread sums for itself, so the number of threads changes the result.
-_TRAINING_THREADS = 4
 # Options of all vocabularies of this package; log level 2 is for errors only.
 _OPTIONS: dict[str, Any] = {
     "byte_fallback": False,
     "max_sentence_length": 1 << 16,
-    "num_threads": _TRAINING_THREADS,
+    # Each thread sums for itself, so the number of threads changes the result.
+    "num_threads": 4,
     "pad_id": PAD_ID,
     "unk_id": UNK_ID,
     "bos_id": BOS_ID,
