@@ -101,18 +101,15 @@ class TextTasks:
             raise TypeError(
                 f"`{name}` must be a sequence of strings. Received: {texts!r:.80}"
             )
-        ids: list[Sequence[int]] = [[] for _ in texts]
-        indices = [index for index, text in enumerate(texts) if text.strip()]
-        tokenizer = self.tokenizer
+        encode: Callable[..., Any] = self.tokenizer.encode
         longest = self.source_lengths[-1] * self._stride
         if name == "targets":
-            tokenizer = getattr(tokenizer, "target", tokenizer)
+            encode = getattr(self.tokenizer, "target", self.tokenizer).encode
             longest = self.source_lengths[-1] - 1  # BOS or EOS
-        encode: Callable[..., Any] = tokenizer.encode
-        if name != "targets" and self._stride > 1:
+        elif self._stride > 1:
             # One id more shows that a recording is too long; the rest is not read.
             encode = functools.partial(encode, longest=longest + 1)
-        encoded = encode([texts[index] for index in indices])
+        encoded = encode([text for text in texts if text.strip()])
         too_long = sum(len(tokens) > longest for tokens in encoded)
         if too_long and not self.num_truncated:
             warnings.warn(
@@ -121,9 +118,8 @@ class TextTasks:
                 stacklevel=3,
             )
         self.num_truncated += too_long
-        for index, tokens in zip(indices, encoded, strict=True):
-            ids[index] = tokens[:longest]
-        return ids
+        rows = iter(encoded)
+        return [next(rows)[:longest] if text.strip() else [] for text in texts]
 
     def _translations(
         self,
