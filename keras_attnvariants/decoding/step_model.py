@@ -210,10 +210,8 @@ def pad_state(state: NestedTensors, larger: NestedTensors) -> NestedTensors:
 
 def pad_tensor(x: Tensor, larger: Tensor) -> Tensor:
     """`x` `[B, ...]` padded with zeros to the sizes after the first of `larger`."""
-    missing = [
-        0 if isinstance(old, int) and old == new else new - old
-        for old, new in zip(ops.shape(x)[1:], ops.shape(larger)[1:], strict=True)
-    ]
+    sizes = zip(ops.shape(x)[1:], ops.shape(larger)[1:], strict=True)
+    missing = [new - old for old, new in sizes]
     is_same = all(isinstance(n, int) and n == 0 for n in missing)
     return x if is_same else ops.pad(x, [(0, 0), *[(0, n) for n in missing]])
 
