@@ -208,7 +208,7 @@ def evaluate(
             speed, after the run that is scored; 0 for no measurement.
 
     Returns:
-        A `Report`; `rich.print` shows it, `write` stores it as JSON.
+        A `Report`; `rich.print` shows it, and `to_dict` gives what JSON can hold.
 
     Raises:
         ValueError: there is no source, the numbers of sources and
