@@ -30,10 +30,9 @@ from keras_attnvariants.utils.folders import FolderWriter
 # Writes a corpus; see `RegisteredCorpus.write`.
 Write = Callable[[Path, tuple[str, str], Path], None]
 
-# Files are verified with a digest in this package, git's blob id (a SHA-1), or the
-# sha256 of the first download.
+# How a file is verified without a digest in this package: by the sha256 of the first
+# download.
 FIRST_USE = "first use"
-DIGESTS = ("sha256", "md5", "git", FIRST_USE)
 
 _CORPORA: dict[str, RegisteredCorpus] = {}
 
@@ -51,7 +50,8 @@ class RegisteredCorpus:
         write: `write(into, languages, downloads)` fetches the corpus and writes
             `<split>.<language>` files, plain or `.gz`, for the two languages into
             the folder `into`. Archives already in the folder `downloads` are used.
-        digests: Ways in which its files are checked, one or more of `DIGESTS`.
+        digests: Ways in which its files are checked, one or more of `"sha256"`,
+            `"md5"`, `"git"` (the id of its blob, a SHA-1) and `"first use"`.
 
     Example:
 
