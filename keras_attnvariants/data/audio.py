@@ -26,6 +26,7 @@ import numpy as np
 from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.data.text_files import check_file
 from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.utils.checks import listed
 from keras_attnvariants.utils.machine import check_extra
 
 if TYPE_CHECKING:
@@ -86,10 +87,9 @@ class AudioTokenizer:
             FileNotFoundError: there is no such recording.
             ValueError: it is no recording, or is damaged.
         """
-        if isinstance(texts, str):
-            raise TypeError(f"`texts` must be a list of paths. Received: {texts!r}")
         none: np.ndarray = np.zeros(0, np.uint16)
-        return [ids_of(samples_of(x, longest)) if x else none for x in texts]
+        paths = listed("texts", texts, "paths")
+        return [ids_of(samples_of(x, longest)) if x else none for x in paths]
 
     def split(self, texts: Sequence[os.PathLike[str] | str]) -> list[list[str]]:
         """The seconds at which the positions of an encoder begin, of each recording."""

@@ -16,6 +16,7 @@ import numpy as np
 from keras_attnvariants.data import sentencepiece_models
 from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.utils.checks import listed
 from keras_attnvariants.utils.chunks import chunks
 from keras_attnvariants.utils.files import write_file
 from keras_attnvariants.utils.importing import import_tensorflow_text
@@ -295,6 +296,4 @@ class Tokenizer:
 
 def _well_formed(texts: Sequence[str]) -> list[str]:
     """The texts as UTF-8 can represent them."""
-    if isinstance(texts, str):
-        raise TypeError(f"`texts` must be a list of strings. Received: {texts!r}")
-    return [well_formed(text) for text in texts]
+    return [well_formed(text) for text in listed("texts", texts)]

@@ -109,17 +109,6 @@ class Signature:
     outputs: Mapping[str, TensorSpec]
 
 
-def listed(name: str, texts: Sequence[str]) -> list[str]:
-    """Texts as a list.
-
-    Raises:
-        TypeError: they are one string.
-    """
-    if isinstance(texts, str):
-        raise TypeError(f"`{name}` must be a list of strings. Received: {texts!r}")
-    return list(texts)
-
-
 def column(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
     """An option for `count` sentences, as a signature takes it.
 

@@ -21,8 +21,8 @@ from keras_attnvariants.data.audio import wav_of
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import column
-from keras_attnvariants.serving.calls import listed
 from keras_attnvariants.utils.checks import check_known
+from keras_attnvariants.utils.checks import listed
 from keras_attnvariants.utils.checks import seeds_of_texts
 
 T = TypeVar("T")

@@ -1,4 +1,4 @@
-"""Checks of arguments: each raises `ValueError` in one line, or returns the value."""
+"""Checks of arguments: each raises an error in one line, or returns the value."""
 
 import difflib
 import math
@@ -138,6 +138,17 @@ def check_address(name: str, value: str) -> tuple[str, int]:
     if host and port.isdecimal() and 0 < int(port) < 2**16:
         return host, int(port)
     raise ValueError(f"`{name}` must be host:port. Received: {value!r}")
+
+
+def listed(name: str, texts: Sequence[T], what: str = "strings") -> list[T]:
+    """Texts, or their paths, as a list.
+
+    Raises:
+        TypeError: they are one string.
+    """
+    if isinstance(texts, str):
+        raise TypeError(f"`{name}` must be a list of {what}. Received: {texts!r}")
+    return list(texts)
 
 
 def seeds_of_texts(seed: int | Sequence[int], count: int) -> "np.ndarray":
