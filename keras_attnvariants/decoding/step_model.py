@@ -204,8 +204,7 @@ def replace_rows(
 
 def pad_state(state: NestedTensors, larger: NestedTensors) -> NestedTensors:
     """A state padded with zeros to the sizes of another state, except for its rows."""
-    pairs = zip(keras.tree.flatten(state), keras.tree.flatten(larger), strict=True)
-    return keras.tree.pack_sequence_as(state, [pad_tensor(*pair) for pair in pairs])
+    return keras.tree.map_structure(pad_tensor, state, with_structure_of(state, larger))
 
 
 def pad_tensor(x: Tensor, larger: Tensor) -> Tensor:
