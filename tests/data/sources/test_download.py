@@ -8,12 +8,17 @@ import pytest
 from keras_attnvariants.data import FetchError
 from keras_attnvariants.data import load_corpus
 from keras_attnvariants.data.sources import download as module
-from keras_attnvariants.data.sources.download import download_file
 
 URL = "https://example.org/files/corpus.zip"
 CONTENT = b"content" * 1000
 SHA256 = hashlib.sha256(CONTENT).hexdigest()
 GIT = "d059144513c1f913f338f49594a61b6bbc07ab85"
+
+
+def download_file(
+    url, into, downloads, checksum=None, name="corpus.zip", megabytes=500
+):
+    return module.download_file(url, into, downloads, checksum, name, megabytes)
 
 
 @pytest.fixture
@@ -98,7 +103,7 @@ def test_the_first_file_is_trusted_and_later_ones_must_be_the_same(
     with pytest.raises(FetchError, match=rf"not what it was at first.*{SHA256}.*remov"):
         download_file(URL, *folders)
     web["https://example.org/b.zip"] = b"b", {}
-    download_file("https://example.org/b.zip", *folders)
+    download_file("https://example.org/b.zip", *folders, name="b.zip")
     assert len(record.read_text().splitlines()) == 2
 
 
@@ -134,7 +139,7 @@ def test_files_that_exist_already(folders):
 
 def test_unreachable_addresses(web, folders):
     with pytest.raises(FetchError, match=r"a\.zip cannot be .* https://no\.org/a\.zip"):
-        download_file("https://no.org/a.zip", *folders)
+        download_file("https://no.org/a.zip", *folders, name="a.zip")
 
 
 def test_wrong_digests(web, folders):
