@@ -133,7 +133,7 @@ class Reading:
         self.model = model
         ids = [*tokenizer.encode([source]), *tokenizer.target.encode([target])]
         [self.source_pieces] = tokenizer.split([source])
-        self.target_pieces = [tokenizer.target.pieces[i] for i in ids[1]]
+        [self.target_pieces] = tokenizer.target.split([target])
         sides = (source, self.source_pieces), (target, self.target_pieces)
         for text, found in sides:
             if not 0 < len(found) < model.max_length:

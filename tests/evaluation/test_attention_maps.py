@@ -86,6 +86,13 @@ def test_texts_without_tokens_or_with_too_many(tokenizer, text):
         Reading(model, tokenizer, text, TARGET)
 
 
+def test_unknown_characters_are_shown_on_both_sides(tokenizer):
+    model = kav.Transformer(22, 1, 8, 8, LEARNED, LEARNED, LEARNED, max_length=40)
+    found = Reading(model, tokenizer, "ein §", "a §")
+    assert "".join(found.source_pieces) == "▁ein▁§"
+    assert "".join(found.target_pieces) == "▁a▁§"
+
+
 @pytest.mark.parametrize(
     ("piece", "text"), [("▁Mann", "Mann"), ("m", "-m"), (".", "."), ("▁", "_")]
 )
