@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import asdict
 from dataclasses import dataclass
-from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -79,7 +78,7 @@ class Corpus:
     folder: Path
     splits: dict[str, ParallelFiles]
     reports: dict[str, SplitReport]
-    notes: tuple[str, ...] = field(default=())
+    notes: tuple[str, ...] = ()
     mixture: Mixture | None = None
     tags: tuple[str, ...] = ()
     alignments: Path | None = None
