@@ -26,10 +26,7 @@ def fixed(value: float, digits: int = 2) -> str:
     >>> fixed(-0.001)
     '0.00'
     """
-    text = f"{value:,.{digits}f}"
-    if text.startswith("-"):
-        return f"{MINUS}{text[1:]}" if text.strip("-0.,") else text[1:]
-    return text
+    return f"{value:z,.{digits}f}".replace("-", MINUS)
 
 
 def number(value: float) -> str:
