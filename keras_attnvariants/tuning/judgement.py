@@ -5,10 +5,10 @@ from dataclasses import field
 from typing import NamedTuple
 
 from keras_attnvariants.analysis import Table
+from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.evaluation.significance import mean_interval
 from keras_attnvariants.tuning.hybrids import LEARNED
 from keras_attnvariants.tuning.proposal import DIMENSION
-from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.utils.checks import check_positive
 
@@ -108,13 +108,13 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
             "A verdict needs the baseline and a hybrid whose trials have ended. "
             f"Received: {sorted(map(str, found))} and failures {result.failed}"
         )
-    metric, higher_is_better = OBJECTIVES[result.objective]
+    metric = f"val_{result.objective}"
     if not baseline.score:
         raise ValueError(
             f"The {metric} of the baseline must not be 0: verdicts compare differences "
             f"with a share of it. Received: {baseline.score:g}"
         )
-    scale = (-1 if higher_is_better else 1) / abs(baseline.score)
+    scale = (-1 if higher_is_better(metric) else 1) / abs(baseline.score)
     records = sorted(found.items(), key=lambda item: item[1].parameters)
     rows = []
     for name, record in (*records, (LEARNED, baseline)):

@@ -21,10 +21,10 @@ from keras_tuner.oracles import RandomSearchOracle
 
 from keras_attnvariants.backend.private import place_oracle
 from keras_attnvariants.backend.private import restart_draws
+from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
 from keras_attnvariants.tuning.results import ERROR
-from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.trials import run_trial
 from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.files import replace_file
@@ -185,10 +185,10 @@ class BayesianOracle(SharedOracle, BayesianOptimizationOracle):
 def make_oracle(search: "Search") -> Any:
     """A new oracle for a search, with the whole space."""
     space = search.space.hyperparameters(search.preset)
-    score, higher_is_better = OBJECTIVES[search.objective]
+    direction = "max" if higher_is_better(search.objective) else "min"
     options = {
         "folder": search.folder,
-        "objective": Objective(score, "max" if higher_is_better else "min"),
+        "objective": Objective(f"val_{search.objective}", direction),
         "hyperparameters": space,
         "allow_new_entries": False,
         "seed": search.seed,

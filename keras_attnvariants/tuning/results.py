@@ -7,6 +7,7 @@ import re
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,6 @@ from rich.table import Column
 from rich.table import Table
 
 from keras_attnvariants.data.tasks import higher_is_better
-from keras_attnvariants.data.tasks import monitors
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.tuning.dimensions import PLACES
@@ -29,10 +29,6 @@ from keras_attnvariants.utils.records import write_table
 RECORD = "record.json"
 # Why a trial failed, in its folder.
 ERROR = "error.txt"
-# The validation metric of each objective, and whether higher is better.
-OBJECTIVES = {
-    name.removeprefix("val_"): (name, higher_is_better(name)) for name in monitors()
-}
 # The costs of a trial; -1 if higher is better.
 COSTS = {"parameters": 1, "tokens_per_second": -1, "memory_mib": 1, "minutes": 1}
 # Parts of an object's JSON label that people need not read.
@@ -173,10 +169,10 @@ class SearchResult(JupyterMixin):
 
     def __rich__(self) -> Group:
         front, varied = self.front(), dimensions_that_vary(self.records)
-        metric, _ = OBJECTIVES[self.objective]
         title = f"{len(self.records)} trials of {self.budget} each"
         costs = Table(title=title, box=None)
         costs.caption = "* on the front of quality against number of parameters"
+        metric = f"val_{self.objective}"
         for name in ("", "trial", metric, "parameters", "tokens/s", "MiB", "minutes"):
             costs.add_column(name, justify="right", no_wrap=True)
         # In a second table: beside the costs, they would not fit into a terminal.
@@ -215,9 +211,8 @@ def dimensions_that_vary(records: Sequence[TrialRecord]) -> list[str]:
 def read_result(folder: Path, objective: str, budget: str) -> SearchResult:
     """The finished and the failed trials in the folder of a search."""
     paths = sorted(folder.glob(f"*/{RECORD}"))
-    found = [read_record(path, TrialRecord) for path in paths]
-    sign = -1 if OBJECTIVES[objective][1] else 1
-    records = sorted(found, key=lambda record: sign * record.score)
+    records = [read_record(path, TrialRecord) for path in paths]
+    records.sort(key=attrgetter("score"), reverse=higher_is_better(objective))
     failed = {
         path.parent.name.removeprefix("trial_"): path.read_text().strip()
         for path in sorted(folder.glob(f"trial_*/{ERROR}"))

@@ -8,12 +8,12 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
 from keras_attnvariants.training.fine_tuning import going_on
 from keras_attnvariants.training.run_settings import copy_vocabulary
-from keras_attnvariants.tuning.results import OBJECTIVES
 from keras_attnvariants.tuning.results import RECORD
 from keras_attnvariants.tuning.results import TrialRecord
 from keras_attnvariants.tuning.results import forget_peak
@@ -135,7 +135,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
     """
     forget_peak()
     point = search.space.arguments(search.preset, values)
-    choose = max if OBJECTIVES[search.objective][1] else min
+    choose = max if higher_is_better(search.objective) else min
     scores, steps = {}, []
     for seed in search.seeds:
         run = folder / f"seed-{seed}"
