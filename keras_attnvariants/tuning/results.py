@@ -214,7 +214,7 @@ def read_result(folder: Path, objective: str, budget: str) -> SearchResult:
     records = [read_record(path, TrialRecord) for path in paths]
     records.sort(key=attrgetter("score"), reverse=higher_is_better(objective))
     failed = {
-        path.parent.name.removeprefix("trial_"): path.read_text().strip()
+        path.parent.name.removeprefix("trial_"): path.read_text("utf-8").strip()
         for path in sorted(folder.glob(f"trial_*/{ERROR}"))
     }
     return SearchResult(folder, tuple(records), objective, budget, failed)
