@@ -13,6 +13,7 @@ from keras.saving import serialize_keras_object as serialized
 from keras_attnvariants.attention import variants
 from keras_attnvariants.attention.registry import get
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.presets.preset import PLACES as ARGUMENTS
 from keras_attnvariants.presets.preset import attention_layers
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.utils.checks import check_finite
@@ -20,11 +21,7 @@ from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_positive
 
 # Arguments of `Transformer` by the role of the layers in them.
-PLACES = {
-    "encoder": "encoder_attention",
-    "decoder": "decoder_attention",
-    "cross": "cross_attention",
-}
+PLACES = {name.removesuffix("_attention"): name for name in ARGUMENTS}
 # Instead of a name: the sub-layer is left out.
 NONE = "none"
 # Instead of a list: every registered variant that fits the place.
