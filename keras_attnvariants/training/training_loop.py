@@ -65,7 +65,6 @@ class TrainingLoop:
         self.averages = MovingAverage()
         # `train` shows a bar of its own unless `fit` is to show something.
         self.verbose = 0 if self.verbose == "auto" else self.verbose
-        self._callbacks: list[keras.callbacks.Callback] = []
         self._counter = StepCounter(self.progress, self._compile())
 
     @property
@@ -96,14 +95,14 @@ class TrainingLoop:
         Args:
             callbacks: come after those that count updates and average weights.
         """
-        self._callbacks = [self._counter, self.averages, *callbacks]
+        callbacks = [self._counter, self.averages, *callbacks]
         progress = self.progress
         if self.is_done and progress.step < progress.period_end:
             progress.end_period()  # fewer updates are asked for than were done
         if progress.validation_pending:
-            self._validate()
+            self._validate(callbacks)
         while not self.is_done:
-            self._fit()
+            self._fit(callbacks)
         self.model.train_function = None  # the caller may `fit` it in another way
 
     def evaluate(self, callbacks: Any = None) -> dict[str, float]:
@@ -115,7 +114,7 @@ class TrainingLoop:
         )
         return {f"val_{name}": value for name, value in logs.items()}
 
-    def _fit(self) -> None:
+    def _fit(self, callbacks: Sequence[keras.callbacks.Callback]) -> None:
         """One `fit` over all full periods that follow, or over a shorter one.
 
         A period is shorter after a resume in the middle of it, and at the end.
@@ -131,19 +130,19 @@ class TrainingLoop:
             epochs=epoch + (left // period if updates == period else 1),
             steps_per_epoch=updates,
             shuffle=False,  # the dataset has its own order
-            callbacks=self._callbacks,
+            callbacks=callbacks,
             verbose=self.verbose,
         )
 
-    def _validate(self) -> None:
+    def _validate(self, callbacks: Sequence[keras.callbacks.Callback]) -> None:
         """The validation of a period whose updates were finished before a resume."""
         epoch = (self.progress.step - 1) // self.config.validate_every
         self.model.stop_training = False
-        callbacks = keras.callbacks.CallbackList(self._callbacks, model=self.model)
-        callbacks.on_train_begin()
-        logs = self.progress.logs | self.evaluate(callbacks)
-        callbacks.on_epoch_end(epoch, logs)
-        callbacks.on_train_end(logs)
+        called = keras.callbacks.CallbackList(callbacks, model=self.model)
+        called.on_train_begin()
+        logs = self.progress.logs | self.evaluate(called)
+        called.on_epoch_end(epoch, logs)
+        called.on_train_end(logs)
 
     def _compile(self) -> int:
         """Compiles, and creates every variable that a saved state is loaded into.
