@@ -331,5 +331,4 @@ class ComparisonResult(JupyterMixin):
 
 
 def _find(rows: Any, *wanted: str) -> Any:
-    keys = ((row, (row.system, row.test_set, row.metric)) for row in rows)
-    return next((row for row, key in keys if key == wanted), None)
+    return next((r for r in rows if (r.system, r.test_set, r.metric) == wanted), None)
