@@ -14,6 +14,7 @@ from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.experiments import result_files
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
+from keras_attnvariants.experiments.comparison_folder import write
 from keras_attnvariants.experiments.results import ComparisonResult
 from keras_attnvariants.experiments.run_records import keep_all
 from keras_attnvariants.experiments.run_records import restore_all
@@ -38,7 +39,6 @@ from keras_attnvariants.tuning.job_processes import Job
 from keras_attnvariants.tuning.job_processes import run_jobs
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_json
-from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.locks import lock_folder
 from keras_attnvariants.utils.machine import check_extra
@@ -159,7 +159,7 @@ def open_folder(folder: ComparisonFolder) -> None:
     prepare_vocabulary(folder.path, folder.corpus, size, subwords, own)
     check_vocabulary(folder)
     write_json(folder.path / SETTINGS, {"precision": folder.precision})
-    replace_file(folder.path / FILE, folder.settings.text.encode())
+    write(folder.path / FILE, folder.settings.text.encode())
 
 
 def check_vocabulary(folder: ComparisonFolder) -> None:
@@ -185,7 +185,6 @@ def do_runs(
     for system in systems:
         runs_of_system = folder.system_folder(system)
         if not has_begun(runs_of_system):
-            runs_of_system.mkdir(parents=True, exist_ok=True)
             write_json(runs_of_system / SETTINGS, folder.settings_of(system))
     jobs = [
         Job(run.name, do_run, (run,), run.path.with_name(f"{run.path.name}.log"))
@@ -269,4 +268,4 @@ def has_begun(runs: Path) -> bool:
 
 def write_json(path: Path, value: Any) -> None:
     """Writes a value as JSON."""
-    replace_file(path, f"{json.dumps(value, indent=1)}\n".encode())
+    write(path, f"{json.dumps(value, indent=1)}\n".encode())

@@ -262,10 +262,8 @@ class Run:
 
     def write_translations(self, test: TestSettings, translations: list[str]) -> None:
         """Writes its translations of a test set."""
-        path = self.translation(test)
-        path.parent.mkdir(parents=True, exist_ok=True)
         text = "".join(f"{on_one_line(line)}\n" for line in translations)
-        replace_file(path, text.encode())
+        write(self.translation(test), text.encode())
 
     def digest(self, test: TestSettings) -> str:
         """A digest of everything that determines its translations of a test set."""
@@ -303,3 +301,9 @@ class Run:
                 f"Received: {len(lines)} lines"
             )
         return lines
+
+
+def write(path: Path, data: bytes) -> None:
+    """Writes a file, and creates its folders."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    replace_file(path, data)

@@ -17,6 +17,7 @@ from keras_attnvariants.experiments.comparison_folder import RECORD
 from keras_attnvariants.experiments.comparison_folder import SETTINGS
 from keras_attnvariants.experiments.comparison_folder import ComparisonFolder
 from keras_attnvariants.experiments.comparison_folder import Run
+from keras_attnvariants.experiments.comparison_folder import write
 from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
@@ -87,8 +88,7 @@ def keep(run: Run) -> None:
     }
     content = lzma.compress(json.dumps(texts).encode())
     if not path.is_file() or path.read_bytes() != content:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        replace_file(path, content)
+        write(path, content)
 
 
 def restore(run: Run) -> None:
@@ -106,19 +106,13 @@ def restore(run: Run) -> None:
     texts, shared = read(run, path), [*shared_files(run)]
     common, settings = shared[:2]
     if not common.is_file():  # the precision, which all runs share
-        write(common, texts[common])
+        write(common, texts[common].encode())
     kept = json.loads(texts[settings])
     if found := differences_of(kept, run.folder.settings_of(run.system)):
         raise DifferentSettingsError(path, found)
     for file in kept_files(run):
         if file in texts and not (file in shared and file.is_file()):
-            write(file, texts[file])
-
-
-def write(file: Path, text: str) -> None:
-    """Writes a file, and creates its folders."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    replace_file(file, text.encode())
+            write(file, texts[file].encode())
 
 
 def read(run: Run, path: Path) -> dict[Path, str]:
