@@ -23,11 +23,11 @@ from keras_attnvariants.training.run_models import AVERAGED
 from keras_attnvariants.training.run_models import BEST
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_settings import CONFIG
+from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.training.run_settings import differences_of
 from keras_attnvariants.utils.files import LARGEST_JSON
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.files import read_file
-from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import MANIFEST
 
 
@@ -55,7 +55,7 @@ def keep_all(folder: ComparisonFolder) -> None:
     for run in folder.runs():
         keep(run)
     if folder.records and any(folder.records.glob(f"*{RECORD}")):
-        copy_once(folder.path / TOKENIZER, folder.records / TOKENIZER)
+        copy_vocabulary(folder.path, folder.records)
 
 
 def restore_all(folder: ComparisonFolder) -> None:
@@ -66,14 +66,8 @@ def restore_all(folder: ComparisonFolder) -> None:
     """
     for run in folder.runs():
         restore(run)
-    if folder.records:
-        copy_once(folder.records / TOKENIZER, folder.path / TOKENIZER)
-
-
-def copy_once(source: Path, target: Path) -> None:
-    """Copies a file, if it exists and the target does not."""
-    if source.is_file() and not target.exists():
-        replace_file(target, source.read_bytes())
+    if folder.records and (folder.records / TOKENIZER).is_file():
+        copy_vocabulary(folder.records, folder.path)
 
 
 def keep(run: Run) -> None:

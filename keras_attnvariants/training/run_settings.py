@@ -301,7 +301,7 @@ def prepare_vocabulary(
 
 
 def copy_vocabulary(folder: Path, run: Path) -> None:
-    """Gives a run the vocabulary of the folder, unless it has one."""
+    """Gives a run, or another folder, the vocabulary of a folder, unless it has one."""
     run.mkdir(parents=True, exist_ok=True)
     if not (run / TOKENIZER).exists():
         replace_file(run / TOKENIZER, (folder / TOKENIZER).read_bytes())
