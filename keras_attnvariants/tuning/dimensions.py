@@ -286,8 +286,6 @@ def configuration(
 
 def initializers(preset: Preset) -> dict[str, Any]:
     """The initializers of learned attention in a preset that differ from Keras'."""
-    for layer in attention_layers(preset.config):
-        config = layer["config"]
-        if found := {key: config[key] for key in INITIALIZERS if key in config}:
-            return found
-    return {}
+    configs = [layer["config"] for layer in attention_layers(preset.config)]
+    found = ({key: c[key] for key in INITIALIZERS if key in c} for c in configs)
+    return next(filter(None, found), {})
