@@ -106,9 +106,11 @@ class TrainingConfig:
         for name in (*counts, "accumulate"):
             check_integer(name, getattr(self, name))
         check_optional_integer("patience", self.patience)
-        check_rate("label_smoothing", self.label_smoothing)
+        for name in ("label_smoothing", "beta_1", "beta_2"):
+            check_rate(name, getattr(self, name))
         if self.ema is not None:
             check_rate("ema", self.ema)
+        check_positive("epsilon", self.epsilon)
         for name in ("clipnorm", "alignment_weight", "ctc_weight"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))

@@ -43,10 +43,18 @@ def test_counts_must_be_positive(field):
             TrainingConfig(**{"steps": 1, "learning_rate": 1.0, field: value})
 
 
-@pytest.mark.parametrize("norm", [0, -1.0, "1"])
-def test_clipnorm_must_be_positive(norm):
-    with pytest.raises(ValueError, match=r"`clipnorm` must be a positive number"):
-        TrainingConfig(1, 1.0, clipnorm=norm)
+@pytest.mark.parametrize("field", ["clipnorm", "epsilon"])
+@pytest.mark.parametrize("value", [0, -1.0, "1"])
+def test_clipnorm_and_epsilon_must_be_positive(field, value):
+    with pytest.raises(ValueError, match=rf"`{field}` must be a positive number"):
+        TrainingConfig(1, 1.0, **{field: value})
+
+
+@pytest.mark.parametrize("field", ["label_smoothing", "beta_1", "beta_2", "ema"])
+@pytest.mark.parametrize("value", [-0.1, 1, "0.9"])
+def test_rates_must_be_below_1(field, value):
+    with pytest.raises(ValueError, match=rf"`{field}` must be at least 0 and below 1"):
+        TrainingConfig(1, 1.0, **{field: value})
 
 
 @pytest.mark.parametrize(
