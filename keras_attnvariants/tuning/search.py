@@ -162,9 +162,10 @@ class Search:
                 f"Received: {self.corpus.name!r} with {list(self.corpus.splits)}"
             )
         if self.objective == "loss" and "label_smoothing" in self.space.training:
+            [metric, *_] = tasks.get(self.corpus.task).metrics
             raise ValueError(
                 "`label_smoothing` changes the loss itself: search it with the "
-                "objective 'bleu'. Received: 'loss'"
+                f"objective {metric!r}. Received: 'loss'"
             )
         self.space.check(self.preset, self.vocabulary_size)
 

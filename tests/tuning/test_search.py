@@ -79,9 +79,13 @@ def test_the_best_model_of_a_search_is_exported_and_translates(undisturbed, tmp_
     assert found == translator.translate(texts) and any(found)
 
 
-def test_label_smoothing_cannot_be_searched_by_loss(corpus, tmp_path):
+@pytest.mark.parametrize(
+    "task, metric", [("translation", "bleu"), ("summarisation", "rouge1")]
+)
+def test_label_smoothing_cannot_be_searched_by_loss(corpus, tmp_path, task, metric):
     space = tuning.SearchSpace(training={"label_smoothing": [0.0, 0.1]})
-    with pytest.raises(ValueError, match="objective 'bleu'"):
+    corpus = dataclasses.replace(corpus, task=task)
+    with pytest.raises(ValueError, match=f"objective '{metric}'"):
         toy_search(corpus, tmp_path, space).check()
 
 
