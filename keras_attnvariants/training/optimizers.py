@@ -150,11 +150,7 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
         return self.scale * self.hidden_dim**-0.5 * rate
 
     def get_config(self) -> dict[str, Any]:
-        return {
-            "hidden_dim": self.hidden_dim,
-            "warmup_steps": self.warmup_steps,
-            "scale": self.scale,
-        }
+        return dict(vars(self))
 
 
 def learning_rate(optimizer: keras.optimizers.Optimizer) -> float:
