@@ -230,13 +230,12 @@ class RunFolder:
                 self._stateful[f"{name}-{numbers[name]}"] = callback
         if state is None:
             self._log.set_state({"bytes": 0, "seconds": 0.0})
-            self._averager.remove_after(0)
-            return
-        self._states = state.progress["callbacks"]
+        else:
+            self._states = state.progress["callbacks"]
         for name, callback in self._stateful.items():
             if name in self._states:
                 callback.set_state(self._states[name])
-        self._averager.remove_after(state.progress["step"])
+        self._averager.remove_after(state.progress["step"] if state else 0)
 
     def _save(self) -> None:
         """Saves a state, including those of callbacks that this call leaves out."""
