@@ -70,9 +70,9 @@ class Drawing(NamedTuple):
 
     Attributes:
         y: column of the values; rows without one are left out.
-        up: label of the values.
+        up: label of the vertical axis.
         x: column; rows without one are left out.
-        across: label of `x`.
+        across: label of the horizontal axis: for bars, that of the values.
         kind: `"points"`, one for each head beside or above its layer; `"lines"`; or
             `"bars"`, one below the other.
         panel, curve: names of the panel and the curve of a row, with its columns as
@@ -144,11 +144,9 @@ def draw_panels(panels: Sequence[Panel]) -> "Figure":
         curves = grouped(panel.points, "series")
         for number, (name, points) in enumerate(curves.items()):
             draw_curve(axis, panel.kind, number, name, points)
-        if panel.kind == "bars":
-            decorate(axis, panel.title, panel.up)
-            continue
         decorate(axis, panel.title, panel.across, panel.up)
-        axis.legend(frameon=False, fontsize=8)
+        if panel.kind != "bars":
+            axis.legend(frameon=False, fontsize=8)
     return figure
 
 
@@ -172,7 +170,7 @@ def draw_curve(
         axis.plot(x, y, dashes, linewidth=1.4, color=color, label=name)
 
 
-def decorate(axis: Any, title: str, across: str, up: str = "") -> None:
+def decorate(axis: Any, title: str, across: str, up: str) -> None:
     """Adds title, axis labels and grid, and makes the axes unobtrusive."""
     from matplotlib.ticker import MaxNLocator
 

@@ -150,15 +150,13 @@ def drawn(table: AnalysisTable) -> list[Panel]:
 
 def shown_panel(panel: Panel, system: str) -> Panel:
     """A panel of `kav.analysis` with its values in words."""
-    across, up = panel.across, panel.up
-    if panel.kind == "bars":
-        across, up = up, ""
     points = []
     for point in panel.points:
         label = (
-            point.label or f"{point.series}, {across} {english.number(float(point.x))}"
+            point.label
+            or f"{point.series}, {panel.across} {english.number(float(point.x))}"
         )
-        text = f"{label}: {english.fixed(point.y)} {up}".rstrip()
+        text = f"{label}: {english.fixed(point.y)} {panel.up}".rstrip()
         if point.low is not None and point.high is not None:
             text += (
                 f", interval {english.fixed(point.low)} to {english.fixed(point.high)}"
@@ -167,7 +165,7 @@ def shown_panel(panel: Panel, system: str) -> Panel:
     # The page has the title of a table above its only panel.
     title = panel.title if panel.kind != "points" else ""
     title = ": ".join(part for part in (system, title) if part)
-    return Panel(title, panel.kind, points, across, up, zero="difference" in up)
+    return panel._replace(title=title, points=points, zero="difference" in panel.up)
 
 
 def grouped_texts(sample: SampleSentence) -> dict[str, list[str]]:
