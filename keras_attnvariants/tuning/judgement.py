@@ -14,7 +14,6 @@ from keras_attnvariants.utils.checks import check_positive
 
 # Share of the baseline's score by which a hybrid may be worse.
 TOLERANCE = 0.01
-CONFIDENCE = 0.95
 
 
 class HybridScore(NamedTuple):
@@ -120,7 +119,7 @@ def judge(result: SearchResult, tolerance: float = TOLERANCE) -> Judgement:
     for name, record in (*records, (LEARNED, baseline)):
         pairs = zip(record.scores, baseline.scores, strict=True)
         worse = [scale * (own - other) for own, other in pairs]
-        mean, _, low, high = mean_interval(worse, CONFIDENCE)
+        mean, _, low, high = mean_interval(worse)
         verdict = "open"
         if record is baseline:
             low, high, verdict = None, None, "baseline"
