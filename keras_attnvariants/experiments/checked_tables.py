@@ -172,9 +172,8 @@ def each(check: Check) -> Check:
         if not isinstance(value, list) or not value:
             raise ValueError(f"`{name}` must be a list. Received: {value!r}")
         found = tuple(check(name, item) for item in value)
-        for number, item in enumerate(found):
-            if item in found[:number]:
-                raise ValueError(f"`{name}` must not repeat. Received: {item!r} twice")
+        if same := [item for item in found if found.count(item) > 1]:
+            raise ValueError(f"`{name}` must not repeat. Received: {same[0]!r} twice")
         return found
 
     return check_all
