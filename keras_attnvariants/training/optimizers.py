@@ -155,7 +155,6 @@ class NoamSchedule(keras.optimizers.schedules.LearningRateSchedule):
 
 def learning_rate(optimizer: keras.optimizers.Optimizer) -> float:
     """The rate of the next update, computed by this process alone."""
-    # Mixed float16 wraps the optimizer.
-    updates = getattr(optimizer, "inner_optimizer", optimizer).iterations
+    updates = optimizer.iterations
     with keras.StatelessScope(state_mapping=[(updates, local_value(updates))]):
         return float(optimizer.learning_rate)

@@ -149,9 +149,7 @@ class TimedDecay(TimeLimit):
 
     def on_train_batch_begin(self, batch: int, logs: Logs = None) -> None:
         optimizer = self.model.optimizer
-        # Mixed float16 wraps the optimizer.
-        inner = getattr(optimizer, "inner_optimizer", optimizer)
-        inner.learning_rate = self.rate(int(inner.iterations))
+        optimizer.learning_rate = self.rate(int(optimizer.iterations))
 
 
 def share_done(step: int, steps: int, limit: TimeLimit | None) -> float:
