@@ -139,14 +139,11 @@ def count_points(dimensions: Sequence[Any]) -> float:
     """Number of points in the space of keras-tuner's dimensions and conditions."""
 
     def count(dimension: Any) -> float:
-        if type(dimension).__name__ == "Float":
-            step, width = dimension.step, dimension.max_value - dimension.min_value
-            return math.floor(width / step + 1e-9) + 1 if step else math.inf
-        if type(dimension).__name__ == "Int":
-            start, end = dimension.min_value, dimension.max_value + 1
-            values = range(start, end, dimension.step or 1)
-        else:
-            values = dimension.values
+        values = dimension.values
+        if getattr(dimension, "step", 1) is None:  # then these are only examples
+            if isinstance(dimension.min_value, float):
+                return math.inf
+            values = range(dimension.min_value, dimension.max_value + 1)
         below = [
             (other, other.conditions[-1].values)
             for other in dimensions
