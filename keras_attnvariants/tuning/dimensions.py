@@ -122,7 +122,7 @@ def draw(hyperparameters: Any, name: str, values: Range | Sequence[Any]) -> Any:
         name,
         values.minimum,
         values.maximum,
-        step=values.step or (1 if values.is_whole and not values.log else None),
+        step=values.step,
         sampling="log" if values.log else "linear",
     )
     if stored is None:
