@@ -264,7 +264,7 @@ def preset_of(model: str | os.PathLike[str]) -> str:
     """
     folder = find_model(model, "model")
     if (folder / LOG).is_file():
-        data = read_settings(folder)["training"]["data"]
+        data = read_settings(folder).get("training", {}).get("data", {})
         name = "" if data.get("keep_architecture") else data.get("preset", "")
     elif (folder / ADAPTER).is_file():
         name = read_adapter(folder).preset

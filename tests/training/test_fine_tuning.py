@@ -277,6 +277,8 @@ def test_the_preset_of_a_model(run, preset, tmp_path):
     name = "kav/hc-sa/tatoeba-en-de"
     assert fine_tuning.preset_of(name) == name
     assert fine_tuning.preset_of(run / "best") == ""
+    shutil.copy(run / "log.jsonl", tmp_path)
+    assert fine_tuning.preset_of(tmp_path) == ""  # its settings are gone
 
 
 def test_the_number_of_heads_is_that_of_the_model(corpus, preset, tmp_path):
