@@ -15,6 +15,7 @@ from keras_attnvariants.experiments.result_parts import COSTS
 from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.result_parts import SampleSentence
+from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.records import read_record
 from keras_attnvariants.utils.records import write_record
 
@@ -295,8 +296,14 @@ class ComparisonResult(JupyterMixin):
         return read_record(Path(path).resolve(), cls)
 
     def system(self, name: str) -> SystemResult:
-        """The system of this name."""
-        return next(system for system in self.systems if system.name == name)
+        """The system of this name.
+
+        Raises:
+            ValueError: there is none; the message has the nearest name.
+        """
+        systems = {system.name: system for system in self.systems}
+        check_known("The comparison", name, systems)
+        return systems[name]
 
     def score(self, system: str, test_set: str, metric: str) -> ScoreSummary | None:
         """A score; `None` if there is none yet."""

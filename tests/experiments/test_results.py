@@ -58,6 +58,8 @@ def test_scores_and_costs_by_name():
     result = comparison()
     assert result.score("hc-sa", "test2016", "BLEU").mean == 31.5
     assert result.score("none", "test2016", "BLEU") is None
+    with pytest.raises(ValueError, match="has no 'hcsa'. Did you mean 'hc-sa'"):
+        result.costs("hcsa")
     assert result.difference("sh-x", "test2017", "TER").difference == 1.0
     assert result.difference("base", "test2017", "TER") is None
     costs = result.costs("base")
