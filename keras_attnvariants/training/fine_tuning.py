@@ -38,10 +38,10 @@ from keras_attnvariants.utils.files import read_json
 SIZES = ("num_layers", "hidden_dim", "intermediate_dim")
 # Subfolder of a run with the changes that LoRA made to the model.
 ADAPTED = "adapter"
-# Arguments of a model that a run decides, even if it keeps the architecture.
-NOT_KEPT = (
-    *("name", "dtype", "quantization", "vocabulary_size", "source_vocabulary_size"),
-)
+# Arguments of a model that are not its architecture; those that a run decides, even if
+# it keeps the architecture.
+OF_RUN = ("name", "dtype", "quantization")
+NOT_KEPT = (*OF_RUN, "vocabulary_size", "source_vocabulary_size")
 
 
 class Trained(NamedTuple):

@@ -23,6 +23,7 @@ from keras_attnvariants.analysis import weight_by_distance
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
+from keras_attnvariants.training.fine_tuning import OF_RUN
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.tuning.hybrids import LOCAL
@@ -47,8 +48,6 @@ SENTENCES = 1000
 DIMENSION = "hybrid"
 # Entries that differ if another corpus is given.
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
-# Arguments of the model that the run decides.
-OF_RUN = ("name", "dtype", "quantization")
 
 
 class ProposedLayer(NamedTuple):
