@@ -68,8 +68,8 @@ def to_values(name: str, given: Any) -> Range | tuple[Any, ...]:
     """A dimension from its declaration: a list, a table with bounds, or one value.
 
     Raises:
-        ValueError: the list is empty or has a value twice, a key is unknown, or a bound
-            or step is no number.
+        ValueError: the list is empty or has a value twice, a key is unknown, a bound or
+            step is no number, or `log` is neither true nor false.
     """
     if isinstance(given, Mapping):
         known = {"min": "minimum", "max": "maximum", "step": "step", "log": "log"}
@@ -84,12 +84,19 @@ def to_values(name: str, given: Any) -> Range | tuple[Any, ...]:
         check_finite(f"{name}.max", given.maximum)
         if given.step is not None:
             check_positive(f"{name}.step", given.step)
+        check_flag(f"{name}.log", given.log)
         return given
     values = tuple(given) if isinstance(given, (list, tuple)) else (given,)
     labels = [label(value) for value in values]
     if not values or len(set(labels)) < len(labels):
         raise ValueError(f"`{name}` must list different values. Received: {given}")
     return values
+
+
+def check_flag(name: str, value: Any) -> None:
+    """Raises `ValueError` unless a value is true or false."""
+    if not isinstance(value, bool):
+        raise ValueError(f"`{name}` must be true or false. Received: {value!r}")
 
 
 def label(value: Any) -> str:

@@ -17,6 +17,7 @@ from keras_attnvariants.tuning.dimensions import PLACES
 from keras_attnvariants.tuning.dimensions import Candidate
 from keras_attnvariants.tuning.dimensions import Range
 from keras_attnvariants.tuning.dimensions import candidates
+from keras_attnvariants.tuning.dimensions import check_flag
 from keras_attnvariants.tuning.dimensions import configuration
 from keras_attnvariants.tuning.dimensions import count_points
 from keras_attnvariants.tuning.dimensions import draw
@@ -79,8 +80,8 @@ class SearchSpace:
         systems: by name, a table of named sets of sizes, one of which is chosen.
 
     Raises:
-        ValueError: a name is unknown, a dimension is empty, a table is something else,
-            or a number of layers or tokens is no positive integer.
+        ValueError: a name is unknown, a dimension is empty, a table or `per_layer` is
+            something else, or a number of layers or tokens is no positive integer.
 
     Example:
 
@@ -103,6 +104,7 @@ class SearchSpace:
     def __post_init__(self) -> None:
         for part in TABLES:
             check_table(part, getattr(self, part))
+        check_flag("per_layer", self.per_layer)
         for name, systems in self.systems.items():
             check_table(f"systems.{name}", systems)
             for system, sizes in systems.items():

@@ -167,6 +167,14 @@ def test_values_that_a_search_stores_are_found(values, stored, expected):
         ),
         ({"attention": 3}, "^`attention` must be a table. Received: 3$"),
         ({"sizes": 3}, "^`sizes` must be a table"),
+        (
+            {"sizes": {"dropout": {"min": 0.1, "max": 0.3, "log": "no"}}},
+            r"^`dropout\.log` must be true or false. Received: 'no'",
+        ),
+        (
+            {"attention": {"encoder": "all"}, "per_layer": "no"},
+            "^`per_layer` must be true or false. Received: 'no'",
+        ),
         ({"systems": {"a": 3}}, r"^`systems\.a` must be a table"),
         ({"systems": {"a": {"b": 3}}}, r"^`systems\.a\.b` must be a table"),
         ({"attention": {"encoder": 3}}, r"^`attention\.encoder` must list names"),
