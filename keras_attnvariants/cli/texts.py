@@ -15,8 +15,6 @@ from pathlib import Path
 from typing import IO
 from typing import NamedTuple
 
-from rich.console import Console
-
 from keras_attnvariants.utils.lines import text_lines
 from keras_attnvariants.utils.progress import Bar
 
@@ -106,22 +104,16 @@ class LineProgress:
     Args:
         size: size of the text in a unit such as bytes; `None` if unknown.
         description: shown before the numbers.
-        console: where to write; by default standard error.
     """
 
-    def __init__(
-        self,
-        size: int | None,
-        description: str = "",
-        console: Console | None = None,
-    ) -> None:
+    def __init__(self, size: int | None, description: str = "") -> None:
         self._size = size
         self._description = f"{description}: " if description else ""
         self._start: tuple[float, int] | None = None
         # Without a total, the bar only shows activity.
         total = None if size is None else max(size, 1)
         starting = f"{self._description}starting"
-        self._bar = Bar("{task.description}", starting, total, console, at_once=False)
+        self._bar = Bar("{task.description}", starting, total, at_once=False)
 
     def __enter__(self) -> "LineProgress":
         self._bar.start()

@@ -13,6 +13,7 @@ from rich.console import Console
 from keras_attnvariants.cli import texts
 from keras_attnvariants.cli.texts import LineProgress
 from keras_attnvariants.cli.texts import sentences
+from keras_attnvariants.utils import progress
 from keras_attnvariants.utils.lines import split_lines
 
 
@@ -115,18 +116,22 @@ def clock(monkeypatch):
     return clock
 
 
-def console(terminal):
-    return Console(
+@pytest.fixture
+def screen(monkeypatch, request):
+    """The console of progress: a terminal if the test asks for one."""
+    terminal = getattr(request, "param", False)
+    console = Console(
         file=io.StringIO(),
         force_terminal=terminal,
         force_interactive=terminal,
         width=80,
     )
+    monkeypatch.setattr(progress, "progress_console", lambda: console)
+    return console
 
 
-def test_a_file_gets_a_line_a_minute_without_control_codes(clock):
-    screen = console(terminal=False)
-    with LineProgress(10_000, console=screen) as bar:
+def test_a_file_gets_a_line_a_minute_without_control_codes(clock, screen):
+    with LineProgress(10_000) as bar:
         bar.update(100, 1000)  # compiled, which says nothing about the others
         for lines in range(110, 501, 10):
             clock.now += 4.0
@@ -137,9 +142,8 @@ def test_a_file_gets_a_line_a_minute_without_control_codes(clock):
     ]
 
 
-def test_the_length_of_a_pipe_is_not_known(clock):
-    screen = console(terminal=False)
-    with LineProgress(None, "name", screen) as bar:
+def test_the_length_of_a_pipe_is_not_known(clock, screen):
+    with LineProgress(None, "name") as bar:
         bar.update(32, 320)
         clock.now += 64.0
         bar.update(96, 960)
@@ -147,9 +151,9 @@ def test_the_length_of_a_pipe_is_not_known(clock):
 
 
 @pytest.mark.parametrize("size", [None, 0, 1000])
-def test_a_terminal_gets_a_bar_that_is_erased(clock, size):
-    screen = console(terminal=True)
-    with LineProgress(size, console=screen) as bar:
+@pytest.mark.parametrize("screen", [True], indirect=True)
+def test_a_terminal_gets_a_bar_that_is_erased(clock, screen, size):
+    with LineProgress(size) as bar:
         bar.update(32, 0)
         clock.now += 2.0
         bar.update(96, size or 0)
@@ -162,9 +166,8 @@ def test_a_terminal_gets_a_bar_that_is_erased(clock, size):
     assert written.count("\x1b[?25h") == written.count("\x1b[?25l") > 0
 
 
-def test_a_resumed_text_is_as_fast_as_it_is_now(clock):
-    screen = console(terminal=False)
-    with LineProgress(100_000, console=screen) as bar:
+def test_a_resumed_text_is_as_fast_as_it_is_now(clock, screen):
+    with LineProgress(100_000) as bar:
         bar.update(5000, 50_000)
         clock.now += 100.0
         bar.update(6000, 60_000)
