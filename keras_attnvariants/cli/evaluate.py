@@ -90,7 +90,7 @@ def evaluate(
         "samples": samples,
         "groups": groups and first_lines("--groups", groups, *lines),
     }
-    translators = systems.translators(search, task=task)
+    translators = systems.translators(task, search)
     place = f"{len(sources)} {task.source}s of {split}"
     for name in task.baselines:
         baseline = partial(BASELINES[name], references=wanted)

@@ -164,29 +164,32 @@ class SystemOptions:
 
     def translators(
         self,
+        task: "tasks.Task",
         search: SearchOptions,
         no_repeat_ngram: int | None = None,
         sampling: SamplingOptions | None = None,
-        task: "tasks.Task | None" = None,
     ) -> dict[str, Translate]:
         """Functions that translate lists of texts, by model as the user gave it.
+
+        Args:
+            task: what the models have to read the inputs of.
+            search, no_repeat_ngram, sampling: how they search, or draw.
 
         Raises:
             ValueError: a model cannot be loaded, has no such tag, or does not read the
                 inputs of the task.
         """
-        if self.model is not None and task is not None:
+        if self.model is not None:
             from keras_attnvariants.data import tasks
 
             own = tasks.get(model_task(model_folder("--model", self.model)))
             check_reads(own.reads_text, task, self.model)
         found: dict[str, Translate] = {}
         for name, translator in self._loaded(search, no_repeat_ngram):
-            # A server is only asked if the answer matters.
-            if task is not None and name != self.model:
+            if name != self.model:
                 check_reads(translator.reads_text, task, name)
             translate: Translate = translator.translate
-            if sampling is not None:
+            if sampling is not None and sampling.sample:
                 translate = partial(sampling.translations, translator)
             elif no_repeat_ngram is not None and name != self.model:
                 translate = partial(no_repeats, translator, no_repeat_ngram)

@@ -140,7 +140,6 @@ def write_lines(
             "--sample and --no-repeat-ngram go together with --model only: an exported "
             f"model has a signature for each. Received: {no_repeat_ngram}"
         )
-    drawn = sampling if sampling.sample else None
     settings: Settings = {}
     if files.output is not None:
         chosen = vars(search) | vars(sampling) | {"no_repeat_ngram": no_repeat_ngram}
@@ -156,8 +155,8 @@ def write_lines(
         from keras_attnvariants.data.tasks import of_command
 
         task = of_command(command)
-        how = search, no_repeat_ngram, drawn
-        [system] = systems.translators(*how, task).values()
+        how = search, no_repeat_ngram, sampling
+        [system] = systems.translators(task, *how).values()
         translate_all(system, rest, writer, task.at_once)
 
 

@@ -4,13 +4,15 @@ import pytest
 
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.systems import SystemOptions
+from keras_attnvariants.data import tasks
 
 
 def test_translators_by_folder(run_folder):
     search = SearchOptions(beam_size=1, length_penalty=0.6)
     systems = SystemOptions(model=run_folder)
-    assert list(systems.translators(search)) == [run_folder]
-    assert SystemOptions().translators(search) == {}
+    task = tasks.get(tasks.DEFAULT)
+    assert list(systems.translators(task, search)) == [run_folder]
+    assert SystemOptions().translators(task, search) == {}
 
 
 def test_a_precision_of_a_saved_model(tmp_path):
