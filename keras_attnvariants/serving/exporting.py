@@ -59,7 +59,6 @@ import tensorflow as tf
 
 from keras_attnvariants.data import Shortlist
 from keras_attnvariants.data import Tokenizer
-from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.serving.folders import versions
 from keras_attnvariants.serving.graphs import operators
 from keras_attnvariants.serving.graphs import read_saved_model
@@ -70,7 +69,6 @@ from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.inputs import declare_shapes
 from keras_attnvariants.serving.options import ExportOptions
 from keras_attnvariants.serving.options import Options
-from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.translator import DEFAULT
@@ -185,10 +183,7 @@ def write_version(
     Raises:
         ValueError: the model uses operators that no server has.
     """
-    functions = {
-        name: signature.graph.get_concrete_function()
-        for name, signature in signatures.items()
-    }
+    functions = {name: each.graph for name, each in signatures.items()}
     # Gradients, such as that of swish, are not needed, and fail to load from a loop.
     saving = tf.saved_model.SaveOptions(experimental_custom_gradients=False)
     tf.saved_model.save(builder.resources(), str(folder), functions, saving)
@@ -202,12 +197,9 @@ def write_version(
             f"Received: {', '.join(sorted(missing))}"
         )
     model, options = builder.model, builder.options
-    task = task_of(model).name
-    write_info(folder, task, options, Precision.of(model), signatures, tokenizer)
+    write_info(folder, model, options, signatures, tokenizer)
     write_batching(folder, options.max_batch, signatures)
-    stride = getattr(model, "source_stride", 1)
-    token = model.source_vocabulary_size - 1  # any that is not padding
-    write_warm_up(folder, options, signatures, tokenizer, token, stride)
+    write_warm_up(folder, model, options, signatures, tokenizer)
 
 
 def new_version(path: Path, version: int | None) -> Path:

@@ -20,6 +20,7 @@ import tensorflow as tf
 from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data.audio import wav_of
+from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.inputs import Input
@@ -74,18 +75,17 @@ _LARGEST_RECORDS = 1000  # limit of TensorFlow Serving
 
 def write_info(
     folder: Path,
-    task: str,
+    model: Any,
     options: Options,
-    precision: Precision,
-    signatures: dict[str, Signature],
+    signatures: Mapping[str, Signature],
     tokenizer: Tokenizer | None,
 ) -> None:
     """Writes `assets.extra/model_info.json` into the folder of a version."""
     info: dict[str, Any] = {
         "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
-        "task": task,
+        "task": task_of(model).name,
         "options": asdict(options),
-        "precision": precision._asdict(),
+        "precision": Precision.of(model)._asdict(),
         "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},
         "signatures": {name: signature_info(each) for name, each in signatures.items()},
     }
@@ -147,30 +147,28 @@ def batch_sizes(max_batch: int) -> list[int]:
 
 def write_warm_up(
     folder: Path,
+    model: Any,
     options: Options,
     signatures: Mapping[str, Signature],
     tokenizer: Tokenizer | None,
-    token: int,
-    stride: int = 1,
 ) -> None:
     """Writes one request per signature and bucket into the folder of a version.
 
     Args:
         folder: folder of the version.
+        model: the model that is exported.
         options: options with the widths of the buckets.
         signatures: those of the version.
         tokenizer: tokenizer of the model, if it reads text.
-        token: an id of the vocabulary, for signatures that read ids.
-        stride: ids of a source in a position of the encoder.
     """
+    token = model.source_vocabulary_size - 1  # any that is not padding
+    stride = getattr(model, "source_stride", 1)
     requests = [
         predict_request(protos.ModelSpec(), name, inputs)
         for name, signature in signatures.items()
         for inputs in examples(signature.inputs, options, tokenizer, token, stride)
     ]
-    path = folder / WARM_UP
-    path.parent.mkdir(exist_ok=True)
-    with tf.io.TFRecordWriter(str(path)) as writer:
+    with tf.io.TFRecordWriter(str(folder / WARM_UP)) as writer:
         for request in requests[:_LARGEST_RECORDS]:
             log = protos.PredictionLog(predict_log={"request": request})
             writer.write(log.SerializeToString(deterministic=True))
