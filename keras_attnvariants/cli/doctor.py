@@ -73,9 +73,9 @@ class Diagnosis:
     usable: list[str]
 
     @property
-    def is_healthy(self) -> bool:
-        """Whether nothing is damaged."""
-        return all(finding.state != DAMAGED for finding in self.findings)
+    def damaged(self) -> list[str]:
+        """The names of what is damaged."""
+        return [found.name for found in self.findings if found.state == DAMAGED]
 
 
 @command
@@ -126,7 +126,7 @@ def doctor(
     else:
         found = examine(place, languages, of_corpus.name)
     show(place or "environment", found)
-    if not found.is_healthy:
+    if found.damaged:
         raise typer.Exit(1)
 
 
@@ -150,8 +150,8 @@ def show(name: str, found: Diagnosis) -> None:
         typer.echo("What works:")
         for line in found.usable:
             typer.echo(f"  {line}")
-    damaged = sum(finding.state == DAMAGED for finding in found.findings)
-    typer.echo(f"Damaged: {damaged}." if damaged else "All is well.")
+    count = len(found.damaged)
+    typer.echo(f"Damaged: {count}." if count else "All is well.")
 
 
 def examine_environment(measure_precision: bool) -> Diagnosis:
@@ -215,11 +215,8 @@ def requirements(extra: str = "") -> list[Requirement]:
     def is_for(found: Requirement, extra: str) -> bool:
         return found.marker is None or found.marker.evaluate({"extra": extra})
 
-    every = list(map(Requirement, metadata.requires("keras_attnvariants") or ()))
-    always = [found for found in every if is_for(found, "")]
-    if not extra:
-        return always
-    return [found for found in every if is_for(found, extra) and found not in always]
+    every = map(Requirement, metadata.requires("keras_attnvariants") or ())
+    return [x for x in every if is_for(x, extra) and not (extra and is_for(x, ""))]
 
 
 def _machine() -> Iterator[Finding]:

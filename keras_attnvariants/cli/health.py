@@ -137,12 +137,12 @@ def examine_run(folder: Path) -> Diagnosis:
     ]
     intact = [folder / model.name for model in models if model.state == OK]
     usable = [use_model(path) for path in intact]
-    damaged = {finding.name for finding in findings if finding.state == DAMAGED}
-    if steps and not damaged & {CONFIG, TOKENIZER}:
+    found = Diagnosis("a run", [*findings, *models], usable)
+    if steps and not {CONFIG, TOKENIZER}.intersection(found.damaged):
         usable.append(
             f"kav train with the same options continues at update {steps[-1]:,}"
         )
-    return Diagnosis("a run", [*findings, *models], usable)
+    return found
 
 
 def examine_model(folder: Path) -> Diagnosis:

@@ -62,7 +62,7 @@ def of_state(found, state):
 
 def test_a_healthy_run(run):
     found = health.examine_run(run)
-    assert found.is_healthy and found.kind == "a run"
+    assert not found.damaged and found.kind == "a run"
     names = {finding.name for finding in found.findings}
     assert {"config.json", "tokenizer.model", "log.jsonl", "best", "averaged"} <= names
     assert found.usable == [
@@ -106,7 +106,7 @@ def test_without_an_intact_state_nothing_can_be_continued(run):
 def test_a_run_without_states(run):
     shutil.rmtree(run / "state")
     found = health.examine_run(run)
-    assert found.is_healthy
+    assert not found.damaged
     assert not any("kav train" in line for line in found.usable)
 
 
@@ -132,7 +132,7 @@ def test_a_damaged_log(run):
     log = run / "log.jsonl"
     with log.open("a") as file:
         file.write('{"event": "per')
-    assert health.examine_run(run).is_healthy  # a resume removes the rest of a line
+    assert not health.examine_run(run).damaged  # a resume removes the rest of a line
     log.write_text("nonsense\n" + log.read_text())
     assert "Line 1" in of_state(health.examine_run(run), DAMAGED)["log.jsonl"].text
     log.unlink()
@@ -145,13 +145,13 @@ def test_damaged_and_missing_checkpoints(run):
     found = health.examine_run(run)
     assert list(of_state(found, DAMAGED)) == [f"checkpoints/{first.name}"]
     shutil.rmtree(run / "checkpoints")
-    assert health.examine_run(run).is_healthy
+    assert not health.examine_run(run).damaged
 
 
 def test_leftovers_of_a_killed_process(run):
     (run / "tmp-best-1234").mkdir()
     found = health.examine_run(run)
-    assert found.is_healthy
+    assert not found.damaged
     assert (run / "tmp-best-1234").is_dir()  # a doctor changes nothing
 
 
@@ -160,14 +160,14 @@ def test_a_run_before_its_first_validation(run):
         shutil.rmtree(run / name)
     (run / "log.jsonl").write_text("")
     found = health.examine_run(run)
-    assert found.is_healthy
+    assert not found.damaged
     assert [line.split()[1] for line in found.usable] == ["train"]
 
 
 def test_models(run):
     model = run / "best"
     found = health.examine_model(model)
-    assert found.is_healthy
+    assert not found.damaged
     assert found.usable == [f"kav translate --model {model}"]
     flip(model / "tokenizer.model")
     found = health.examine_model(model)
@@ -180,10 +180,10 @@ def test_adapters(run):
     settings = Adapter("../best", adapters.weights_sha256(model), 1, "toy")
     adapters.save_adapter(adapter, model, model, settings)
     found = health.examine(str(adapter))
-    assert found.is_healthy
+    assert not found.damaged
     assert found.usable == [f"kav translate --model {adapter}"]
     cut(adapter / "adapter.npz")
-    assert not health.examine(str(adapter)).is_healthy
+    assert health.examine(str(adapter)).damaged
 
 
 def test_folders_with_spaces_are_quoted(run):
@@ -233,7 +233,7 @@ def test_versions_of_a_saved_model(saved):
 
 def test_a_saved_model_without_its_graph_is_one(saved):
     found = health.examine(str(saved / "4"))
-    assert found.kind == "a SavedModel" and not found.is_healthy
+    assert found.kind == "a SavedModel" and found.damaged
 
 
 def test_a_saved_model_that_this_processor_would_run_wrongly(saved, monkeypatch):
@@ -264,7 +264,7 @@ LANGUAGES = ("xx", "yy")
 def test_a_healthy_corpus(corpus):
     (corpus / "README.md").write_text("About it.\n")
     found = health.examine(str(corpus), LANGUAGES)
-    assert found.is_healthy
+    assert not found.damaged
     assert "train" in {finding.name for finding in found.findings}
     assert not any(finding.state == NOTE for finding in found.findings)
 
@@ -310,7 +310,7 @@ def test_splits_that_are_incomplete(corpus):
     (corpus / "test.zz").touch()
     found = health.examine_corpus(str(corpus), LANGUAGES)
     notes = {f.name: f.text for f in found.findings if f.state == NOTE}
-    assert found.is_healthy
+    assert not found.damaged
     assert "test: left out" in notes["corpus"] and "scoring" in notes["train"]
 
 
@@ -319,7 +319,7 @@ def test_tables(tmp_path):
     pairs = [f"{number}\tb\n" for number in range(300)]
     table.write_text("".join([*pairs, "c\n"]))
     found = health.examine(str(table), LANGUAGES)
-    assert found.is_healthy
+    assert not found.damaged
     assert any("1 not two columns" in finding.text for finding in found.findings)
     table.write_text("".join(pair.replace("\t", " ") for pair in pairs))
     found = health.examine(str(table), LANGUAGES)
@@ -333,6 +333,6 @@ def test_corpora_of_the_cache(tmp_path, monkeypatch):
         for language in ("de", "en"):
             writer.write_bytes(f"train.{language}", b"Haus\n")
     found = health.examine("bible-de-en", ("de", "en"))
-    assert found.is_healthy and found.findings[0].name == "train"
+    assert not found.damaged and found.findings[0].name == "train"
     with pytest.raises(ValueError, match="has the languages de, en"):
         health.examine("bible-de-en", ("de", "ja"))
