@@ -3,6 +3,7 @@
 Nothing here loads a model.
 """
 
+import contextlib
 import os
 import re
 import string
@@ -54,19 +55,16 @@ def read_info(path: Path) -> dict[str, Any]:
     Raises:
         DamagedFolderError: it is missing, or does not say what a request may hold.
     """
-    try:
-        info = read_json(path / INFO)
+    with contextlib.suppress(LookupError, TypeError, DamagedFolderError):
+        info: dict[str, Any] = read_json(path / INFO)
         names = ("max_batch", "max_characters", "max_tokens")
         limits = [info["options"][name] for name in names]
         is_whole = all(isinstance(limit, int) and limit > 0 for limit in limits)
-        is_whole = is_whole and "inputs" in info["signatures"]["serving_default"]
-    except (LookupError, TypeError, DamagedFolderError):
-        is_whole = False
-    if not is_whole:
-        raise DamagedFolderError(
-            f"{INFO} does not say what a request may hold: {REMEDY}. Received: {path}"
-        )
-    return info
+        if is_whole and "inputs" in info["signatures"]["serving_default"]:
+            return info
+    raise DamagedFolderError(
+        f"{INFO} does not say what a request may hold: {REMEDY}. Received: {path}"
+    )
 
 
 def newest_version(path: str | os.PathLike[str]) -> Path:
