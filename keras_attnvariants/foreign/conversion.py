@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,8 @@ from keras_attnvariants.models import SinusoidalPositions
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.transfer import by_path
 
+# Files of SentencePiece models of sources and of targets.
+SUBWORDS = ("source.spm", "target.spm")
 # Other toolkits' names of activations, and those of Keras.
 ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu"}
 
@@ -79,7 +82,7 @@ class ForeignModel:
         output: projection to logits `[width, V]`; `None` for the target embeddings.
         bias: bias of the logits, `[V]`; `None` for zeros.
         source, target: vocabularies; one object if they are shared.
-        source_subwords, target_subwords: SentencePiece models.
+        subwords: SentencePiece models of sources and of targets.
         heads: number of heads of encoder and decoder.
         endpoint: as for `SinusoidalPositions`.
         options: further arguments of `Transformer`, such as numbers of layers.
@@ -94,8 +97,7 @@ class ForeignModel:
     bias: np.ndarray | None
     source: ForeignVocabulary
     target: ForeignVocabulary
-    source_subwords: bytes
-    target_subwords: bytes
+    subwords: Sequence[bytes]
     heads: tuple[int, int]
     endpoint: bool
     options: dict[str, Any]
@@ -109,12 +111,11 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
         ValueError: its parts do not fit together, or this package lacks one of its
             layers.
     """
-    subwords = foreign.source_subwords, foreign.target_subwords
     if foreign.source is foreign.target:
-        source = target = foreign.source.adopted(subwords)
+        source = target = foreign.source.adopted(foreign.subwords)
     else:
-        source = foreign.source.adopted(subwords[:1])
-        target = foreign.target.adopted(subwords[1:])
+        source = foreign.source.adopted(foreign.subwords[:1])
+        target = foreign.target.adopted(foreign.subwords[1:])
     check_rows(foreign.source_table, foreign.source)
     check_rows(foreign.target_table, foreign.target)
     model = built(foreign, len(source.pieces), len(target.pieces))
@@ -137,8 +138,8 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
         )
     foreign.arrays.check_all_taken()
     tokenizer = Tokenizer.for_sides(
-        with_pieces(subwords[0], source.pieces),
-        with_pieces(subwords[1], target.pieces, unused=target.missing),
+        with_pieces(foreign.subwords[0], source.pieces),
+        with_pieces(foreign.subwords[1], target.pieces, unused=target.missing),
     )
     return model, tokenizer
 

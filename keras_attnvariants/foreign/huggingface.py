@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.foreign.conversion import ACTIVATIONS
+from keras_attnvariants.foreign.conversion import SUBWORDS
 from keras_attnvariants.foreign.conversion import ForeignArrays
 from keras_attnvariants.foreign.conversion import ForeignModel
 from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
@@ -115,8 +116,7 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
         bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
         source=source,
         target=target,
-        source_subwords=read_file((folder / "source.spm").resolve()),
-        target_subwords=read_file((folder / "target.spm").resolve()),
+        subwords=[read_file((folder / name).resolve()) for name in SUBWORDS],
         heads=(config["encoder_attention_heads"], config["decoder_attention_heads"]),
         endpoint=False,
         options=options,

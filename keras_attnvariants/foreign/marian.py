@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.data import sentencepiece_models
+from keras_attnvariants.foreign.conversion import SUBWORDS
 from keras_attnvariants.foreign.conversion import ForeignArrays
 from keras_attnvariants.foreign.conversion import ForeignModel
 from keras_attnvariants.foreign.vocabulary import ForeignVocabulary
@@ -112,8 +113,7 @@ def read_marian(
         bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
         source=source,
         target=target,
-        source_subwords=models[0],
-        target_subwords=models[1],
+        subwords=models,
         heads=(number(config, "transformer-heads"),) * 2,
         endpoint=True,
         options={
@@ -137,9 +137,7 @@ def read_vocabularies(
     files = pair("--vocabulary", vocabularies) or (
         [only(folder, "--vocabulary", "*vocab*.y*ml", "*.spm")] * 2
     )
-    models = pair("--subwords", subwords) or [
-        folder / f"{side}.spm" for side in ("source", "target")
-    ]
+    models = pair("--subwords", subwords) or [folder / name for name in SUBWORDS]
     if all(file.suffix == ".spm" for file in files):
         if subwords:
             raise ValueError(
