@@ -9,7 +9,6 @@ from typing import Unpack
 from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
-from keras_attnvariants.utils.checks import check_optional_integer
 
 # Beyond the narrowest, each is wider than the one before by half at most: a request
 # costs little more than its longest source needs.
@@ -94,7 +93,6 @@ class Options:
         options = cls(search.beam_size, search.length_penalty, **values)
         for name in ("n_best", "max_batch", "max_characters", "max_tokens"):
             check_integer(name, getattr(options, name))
-        check_optional_integer("shortlist_width", options.shortlist_width)
         if options.max_tokens > model.max_length:
             raise ValueError(
                 f"`max_tokens` must be at most that of the model ({model.max_length}). "
