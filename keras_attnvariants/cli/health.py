@@ -23,8 +23,7 @@ from keras_attnvariants.data.model_folders import TOKENIZER
 from keras_attnvariants.data.model_folders import WEIGHTS
 from keras_attnvariants.data.model_folders import read_model
 from keras_attnvariants.serving.folders import saved_models
-from keras_attnvariants.serving.saved import load
-from keras_attnvariants.serving.translator import DEFAULT
+from keras_attnvariants.serving.saved import SavedTranslator
 from keras_attnvariants.trained import load_model
 from keras_attnvariants.trained.names import ADAPTER
 from keras_attnvariants.training.progress import read_log
@@ -173,8 +172,7 @@ def examine_saved_model(folder: Path) -> Diagnosis:
     usable = []
 
     def read(path: Path) -> None:
-        _, signatures, _ = load(path)
-        command = tasks.command_for("audio" not in signatures[DEFAULT].inputs)
+        command = tasks.command_for(SavedTranslator(path).reads_text)
         usable.append(use("--saved-model", path, command))
 
     findings = [examined(name, size_of, read, path) for name, path in places.items()]

@@ -3,7 +3,6 @@
 import os
 from collections.abc import Mapping
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,7 +42,8 @@ class SavedTranslator(BaseTranslator):
 
     Raises:
         FileNotFoundError: the folder is not a SavedModel of this package.
-        DamagedFolderError: TensorFlow cannot load or run it.
+        DamagedFolderError: a file is missing or not what it should be, or TensorFlow
+            cannot load or run it.
         ValueError: it is not a translation model, or does not fit this processor.
 
     Example:
@@ -57,7 +57,17 @@ class SavedTranslator(BaseTranslator):
 
     def __init__(self, path: str | os.PathLike[str], *, verify: bool = True) -> None:
         self.path = newest_version(path)
-        self.info, self.signatures, self._functions = load(self.path, verify)
+        if verify:
+            check(self.path)
+        self.info = read_info(self.path)
+        if "tokenizer_sha256" in self.info:
+            import_tensorflow_text()
+        with using(self.path):
+            saved = read_saved_model(self.path)
+            self.signatures = signatures_of(saved.meta_graphs[0])
+            loaded = tf.saved_model.load(str(self.path)).signatures
+            names = {DEFAULT, *self.signatures}
+            self._functions = {name: loaded[name] for name in names}
         limit = self.info["options"]["max_tokens"]
         self._longest = limit * AudioTokenizer.source_stride + 1
 
@@ -92,36 +102,6 @@ class SavedTranslator(BaseTranslator):
                 f"which has {has}"
             )
         return self.signatures[name]
-
-
-def load(
-    path: Path, verify: bool = True
-) -> tuple[dict[str, Any], dict[str, Signature], dict[str, Any]]:
-    """Loads a version; errors say what to do.
-
-    Args:
-        path: folder of the version.
-        verify: whether to check it first, see `keras_attnvariants.serving.verify`.
-
-    Returns:
-        The content of its `assets.extra/model_info.json`; its signatures, by name; and
-        the TensorFlow functions that compute them, by name.
-
-    Raises:
-        DamagedFolderError: a file is missing or not what it should be.
-        ValueError: it is not a translation model, or does not fit this processor.
-    """
-    if verify:
-        check(path)
-    info = read_info(path)
-    if "tokenizer_sha256" in info:
-        import_tensorflow_text()
-    with using(path):
-        signatures = signatures_of(read_saved_model(path).meta_graphs[0])
-        loaded = tf.saved_model.load(str(path))
-        names = {DEFAULT, *signatures}
-        functions = {name: loaded.signatures[name] for name in names}
-    return info, signatures, functions
 
 
 def decoded(array: Array) -> Array:
