@@ -1,6 +1,5 @@
 """`kav export` and `kav shortlist`: models for servers and other runtimes."""
 
-import json
 import shlex
 from collections.abc import Iterable
 from collections.abc import Iterator
@@ -122,13 +121,12 @@ def export(
         check_options(format, graph, others)
     folder = model_folder("--model", model)
     check_output_folder("--output", output)
-    if format != "saved-model":
-        import_modules(imports)
-        export_other(format, folder, output, graph)
-        return
     if deployment is not None:
         check_output_folder("--deployment", deployment)
     import_modules(imports)
+    if format != "saved-model":
+        export_other(format, folder, output, graph)
+        return
     import keras_attnvariants as kav
     from keras_attnvariants.data.tasks import task_of
     from keras_attnvariants.serving.exporting import new_version
@@ -196,7 +194,9 @@ def export_other(
 
 def show(path: Path) -> None:
     """Prints the size and the signatures of an export."""
-    info = json.loads((path / "assets.extra" / "model_info.json").read_text())
+    from keras_attnvariants.serving.folders import read_info
+
+    info = read_info(path)
     size = sum(file.stat().st_size for file in path.rglob("*") if file.is_file())
     typer.echo(f"{path} ({size / 1e6:.1f} MB)")
     computed = info["precision"]
