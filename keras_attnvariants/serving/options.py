@@ -10,9 +10,8 @@ from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 
-# Beyond the narrowest, each is wider than the one before by half at most: a request
-# costs little more than its longest source needs.
-_BUCKETS = (8, 16, 24, 32, 48, 64, 96, 128, 192)
+# All widths of buckets are multiples of it, but for the widest.
+_NARROWEST = 8
 
 # Default limit of characters, and characters per token of models that read more.
 _CHARACTERS, _OF_TOKEN = 4096, 16
@@ -102,8 +101,19 @@ class Options:
 
     @property
     def buckets(self) -> tuple[int, ...]:
-        """Source widths in ascending order, the last of them `max_tokens`."""
-        widths = list(_BUCKETS)
-        while widths[-1] < self.max_tokens:
-            widths.append(2 * widths[-2])
-        return (*(w for w in widths if w < self.max_tokens), self.max_tokens)
+        """Source widths in ascending order, the last of them `max_tokens`.
+
+        A request costs little more than its longest source needs.
+        """
+        widths = sizes_up_to(self.max_tokens)
+        return (*(w for w in widths[:-1] if w % _NARROWEST == 0), self.max_tokens)
+
+
+def sizes_up_to(largest: int) -> list[int]:
+    """Few sizes in ascending order, the last of them `largest`.
+
+    Beyond 2, each is larger than the one before by half at most.
+    """
+    powers = [2**exponent for exponent in range(largest.bit_length())]
+    sizes = [size for power in powers for size in (power, power * 3 // 2)]
+    return sorted({*(size for size in sizes if size < largest), largest})

@@ -28,6 +28,7 @@ from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.messages import predict_request
 from keras_attnvariants.serving.messages import protos
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.options import sizes_up_to
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.translator import STATUS_DOCS
 from keras_attnvariants.utils.importing import import_tensorflow_text
@@ -128,21 +129,10 @@ def write_batching(
     """
     # Only if needed: padding does not check that ranks agree.
     pads = any(i.rank > 1 for each in signatures.values() for i in each.inputs)
-    sizes = "".join(f"allowed_batch_sizes: {n}\n" for n in batch_sizes(max_batch))
+    # With few sizes, the server prepares kernels for few shapes.
+    sizes = "".join(f"allowed_batch_sizes: {n}\n" for n in sizes_up_to(max_batch))
     text = _BATCHING.format(max_batch=max_batch, pads=str(pads).lower(), sizes=sizes)
     (folder / BATCHING).write_text(text, "utf-8")
-
-
-def batch_sizes(max_batch: int) -> list[int]:
-    """Sizes that batches are padded to: by at most a half, up to `max_batch`.
-
-    With few sizes, the server prepares kernels for few shapes.
-    """
-    sizes, power = {max_batch}, 1
-    while power < max_batch:
-        sizes |= {power, min(power * 3 // 2, max_batch)}
-        power *= 2
-    return sorted(sizes)
 
 
 def write_warm_up(

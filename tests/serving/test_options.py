@@ -2,7 +2,10 @@
 
 from types import SimpleNamespace
 
+import pytest
+
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.options import sizes_up_to
 
 
 def test_buckets_grow_up_to_the_limit():
@@ -14,6 +17,15 @@ def test_buckets_grow_up_to_the_limit():
     assert buckets(100) == (8, 16, 24, 32, 48, 64, 96, 100)
     assert buckets(32) == (8, 16, 24, 32)
     assert buckets(5) == (5,)
+
+
+@pytest.mark.parametrize("largest", [1, 2, 3, 7, 33, 48, 64, 100])
+def test_sizes_grow_by_at_most_a_half_up_to_the_largest(largest):
+    sizes = sizes_up_to(largest)
+    assert sizes[0] == 1 and sizes[-1] == largest
+    for size, following in zip(sizes, sizes[1:], strict=False):
+        # One sentence more than a size is padded to the next size.
+        assert size < following <= max(size * 1.5, size + 1)
 
 
 def test_documents_are_longer_than_sentences():

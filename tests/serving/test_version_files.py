@@ -18,11 +18,11 @@ from keras_attnvariants.serving.inputs import TEXT
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
+from keras_attnvariants.serving.options import sizes_up_to
 from keras_attnvariants.serving.translator import STATUS_DOCS
 from keras_attnvariants.serving.version_files import BATCHING
 from keras_attnvariants.serving.version_files import OUTPUTS
 from keras_attnvariants.serving.version_files import WARM_UP
-from keras_attnvariants.serving.version_files import batch_sizes
 from keras_attnvariants.serving.version_files import examples
 from keras_attnvariants.serving.version_files import signature_info
 from keras_attnvariants.serving.version_files import text_of
@@ -86,22 +86,13 @@ def test_an_export_answers_its_own_requests(exported):
         assert {len(output) for output in found.values()} == {1}
 
 
-@pytest.mark.parametrize("largest", [1, 2, 3, 7, 33, 48, 64, 100])
-def test_sizes_grow_by_at_most_a_half_up_to_the_largest(largest):
-    sizes = batch_sizes(largest)
-    assert sizes[0] == 1 and sizes[-1] == largest
-    for size, following in zip(sizes, sizes[1:], strict=False):
-        # One sentence more than a size is padded to the next size.
-        assert size < following <= max(size * 1.5, size + 1)
-
-
 @pytest.mark.parametrize(("given", "pads"), [(TEXT, False), (SOURCE_IDS, True)])
 def test_the_server_reads_it(given, pads, tmp_path):
     signature = Signature(lambda **inputs: inputs, [given], max_batch=33)
     write_batching(tmp_path, 33, {"serving_default": signature})
     parameters = read(BatchingParameters, tmp_path / BATCHING)
     assert parameters.max_batch_size.value == 33
-    assert list(parameters.allowed_batch_sizes) == batch_sizes(33)
+    assert list(parameters.allowed_batch_sizes) == sizes_up_to(33)
     assert parameters.pad_variable_length_inputs == pads
 
 
