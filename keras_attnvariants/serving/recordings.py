@@ -1,7 +1,5 @@
 """Recordings as inputs of signatures: samples as ids, with limits in the graph."""
 
-from typing import Any
-
 import tensorflow as tf
 
 from keras_attnvariants.data.audio import SAMPLE_RATE
@@ -23,8 +21,7 @@ class GraphRecordings:
     """A reader of recordings as TensorFlow operators.
 
     Args:
-        tokenizer: tokenizer of the model.
-        max_characters: limit of texts; unused here.
+        stride: samples in a position of the encoder.
 
     Attributes:
         inputs, scored: inputs of signatures that take recordings.
@@ -34,8 +31,8 @@ class GraphRecordings:
     inputs = scored = (AUDIO, SAMPLES)
     files = (WAV,)
 
-    def __init__(self, tokenizer: Any, max_characters: int) -> None:
-        self.stride = tokenizer.source_stride
+    def __init__(self, stride: int) -> None:
+        self.stride = stride
 
     def read(
         self, audio: Tensor, lengths: Tensor, max_tokens: int

@@ -36,11 +36,6 @@ from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
 
-# The readers that turn sources into ids, by the kind of source.
-READERS: dict[str, Callable[..., Any]] = {
-    "text": GraphTokenizer,
-    "audio": GraphRecordings,
-}
 Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
 # A function and its inputs; without inputs there is no signature.
 Offer: TypeAlias = tuple[Callable[..., dict[str, Tensor]], Sequence[Input]]
@@ -90,8 +85,10 @@ class Signatures:
             longest = options.max_characters
             self.reader = GraphTokenizer(tokenizer.target, longest)
             self.target_tokenizer = self.reader
-            if tokenizer.target is not tokenizer:
-                self.reader = READERS[tokenizer.reads](tokenizer, longest)
+            if tokenizer.reads == "audio":
+                self.reader = GraphRecordings(self.several.stride)
+            elif tokenizer.target is not tokenizer:
+                self.reader = GraphTokenizer(tokenizer, longest)
         settings = SearchSettings.of(model, length_penalty=options.length_penalty)
         self.search_options = inputs.search_options(settings, model.max_length)
 
