@@ -44,10 +44,8 @@ class StepFunctions:
         self.original, self.weights, self.beams = model, StoredWeights(model), beams
         ids = tf.TensorSpec([None, None], tf.int32, "source_ids")
         length = tf.TensorSpec([], tf.int32, "max_length")
-        tokens, parents = (
-            tf.TensorSpec([None, beams], tf.int32, name)
-            for name in ("tokens", "parents")
-        )
+        tokens = tf.TensorSpec([None, beams], tf.int32, "tokens")
+        parents = tf.TensorSpec([None, beams], tf.int32, "parents")
         position = tf.TensorSpec([], tf.int32, "position")
         self.context: Any = None
         self.state: Any = None
