@@ -162,14 +162,12 @@ class PartialFile(LineWriter):
     def _read_note(self) -> int:
         """Restores the state from the note, and returns the number of valid bytes."""
         note = read_record(self.note, Note)
-        self.lines, self._expected, before = note.lines, note.read, note.settings
-        pairs = {
-            k: (self.settings.get(k), before.get(k)) for k in before | self.settings
-        }
+        self.lines, self._expected = note.lines, note.read
+        now, then = self.settings, note.settings
         different = [
-            f"{name} {shown(now)} instead of {shown(then)}"
-            for name, (now, then) in pairs.items()
-            if now != then
+            f"{name} {shown(now.get(name))} instead of {shown(then.get(name))}"
+            for name in then | now
+            if now.get(name) != then.get(name)
         ]
         if different:
             raise ValueError(
