@@ -134,8 +134,8 @@ def write_deployment(
         "megabytes": megabytes(info["options"], info["signatures"]),
     }
     written = []
-    for name, template in sorted(templates().items()):
-        target = folder / name
+    for template in sorted(filter(Path.is_file, _TEMPLATES.rglob("*"))):
+        target = folder / template.relative_to(_TEMPLATES)
         if target.exists():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -143,15 +143,6 @@ def write_deployment(
         write_file(target, text.encode())
         written.append(target)
     return written
-
-
-def templates() -> dict[str, Path]:
-    """The templates by the names of the files that they become."""
-    return {
-        file.relative_to(_TEMPLATES).as_posix(): file
-        for file in _TEMPLATES.rglob("*")
-        if file.is_file()
-    }
 
 
 def megabytes(options: dict[str, Any], signatures: dict[str, Any]) -> int:

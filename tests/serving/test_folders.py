@@ -3,19 +3,21 @@
 import json
 import re
 import shutil
+from pathlib import Path
 
 import pytest
 import yaml
 
+from keras_attnvariants.serving import folders
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.folders import megabytes
-from keras_attnvariants.serving.folders import templates
 from keras_attnvariants.serving.folders import write_deployment
 from tests.serving.configs import ModelServerConfig
 from tests.serving.configs import MonitoringConfig
 from tests.serving.configs import read
 
 OPTIONS = {"max_batch": 64, "max_characters": 4096, "max_tokens": 256}
+TEMPLATES = Path(folders.__file__).with_name("templates")
 TEXT = {"serving_default": {"inputs": {"text": {}}}}
 
 
@@ -35,8 +37,11 @@ def folder(version, tmp_path):
 
 
 def test_nothing_is_left_open(folder):
-    written = {str(file.relative_to(folder)) for file in folder.rglob("*.*")}
-    assert written == set(templates())
+    written, templates = (
+        {str(file.relative_to(place)) for file in place.rglob("*.*")}
+        for place in (folder, TEMPLATES)
+    )
+    assert written == templates
     for name in written:
         assert "@@" not in (folder / name).read_text()
 
