@@ -261,7 +261,8 @@ def tune(
     limit = kav.tuning.Budget(**vars(budget))
     name = subject.preset_name(corpus.task)
     task = corpus.task or subject.task(name)
-    kav.data.tasks.get(task).check(kav.presets.get(name), name)
+    if subject.from_locality is None:
+        kav.data.tasks.get(task).check(kav.presets.get(name), name)
     loaded = corpus.load(task)
     preset, space = subject.explore(name, loaded, model)
     prepared = kav.tuning.search(

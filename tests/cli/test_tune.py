@@ -1,5 +1,8 @@
 """`kav tune`: wrong calls are refused in one line, before any work."""
 
+import json
+import shutil
+
 import pytest
 
 from keras_attnvariants.data import load_corpus
@@ -89,6 +92,14 @@ def test_a_baseline_must_be_a_run_of_a_preset(tune, tmp_path, run_folder):
     check_error(tune("--from-locality", tmp_path, space=None), "with log.jsonl")
     where = ("--from-locality", run_folder, "--updates", 5)
     check_error(tune(*where, space=None), "must be one of a preset")
+
+
+def test_a_baseline_of_another_task_than_the_default(tune, tmp_path, run_folder):
+    run = shutil.copytree(run_folder, tmp_path / "run")
+    config = {"model": {"config": {"task": "speech"}}}
+    (run / "config.json").write_text(json.dumps(config))
+    result = tune("--from-locality", run, "--updates", 5, space=None)
+    check_error(result, "for the task 'speech'", "Received: 'xx' to 'yy'")
 
 
 def test_a_missing_file(tune, tmp_path):
