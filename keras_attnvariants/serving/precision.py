@@ -101,9 +101,8 @@ def quantized_model(model: Any) -> Any:
 def with_integers(model: Any, policy: str) -> Any:
     """A copy of a model with matrices of 8-bit integers and the floats of a policy."""
     copy = with_policy(model, policy)
-    with warnings.catch_warnings():
-        # Keras warns of every layer that has nothing to quantize.
-        warnings.simplefilter("ignore")
+    # Keras warns of every layer that has nothing to quantize.
+    with warnings.catch_warnings(action="ignore"):
         copy.quantize("int8")
     return copy
 
@@ -119,8 +118,7 @@ def wide_model(model: Any) -> Any:
     is_wide = Precision.of(model).dtype == "float32"
     if is_wide or not isinstance(model, EncoderDecoder):
         return model
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Keras warns of such layers
+    with warnings.catch_warnings(action="ignore"):  # Keras warns of such layers
         wide = with_policy(model, "float32")
     for old, new in zip(nested_layers(model), nested_layers(wide), strict=True):
         if isinstance(new, BaseAttention):
