@@ -179,13 +179,8 @@ class SystemOptions:
             ValueError: a model cannot be loaded, has no such tag, or does not read the
                 inputs of the task.
         """
-        if self.model is not None:
-            from keras_attnvariants.data import tasks
-
-            own = tasks.get(model_task(model_folder("--model", self.model)))
-            check_reads(own.reads_text, task, self.model)
         found: dict[str, Translate] = {}
-        for name, translator in self._loaded(search, no_repeat_ngram):
+        for name, translator in self._loaded(task, search, no_repeat_ngram):
             if name != self.model:
                 check_reads(translator.reads_text, task, name)
             translate: Translate = translator.translate
@@ -199,11 +194,24 @@ class SystemOptions:
         return found
 
     def _loaded(
-        self, search: SearchOptions, no_repeat_ngram: int | None
+        self, task: "tasks.Task", search: SearchOptions, no_repeat_ngram: int | None
     ) -> Iterator[tuple[str, Any]]:
         """A translator for each system, by model as the user gave it."""
         if self.model is not None:
-            yield self.model, self._of_model(self.model, search, no_repeat_ngram)
+            from keras_attnvariants.data import tasks
+
+            folder = model_folder("--model", self.model)
+            # Before it is loaded, which takes long.
+            check_reads(tasks.get(model_task(folder)).reads_text, task, self.model)
+            model, tokenizer = load(folder, self.precision)
+            if self.source_tag is not None and self.source_tag not in tokenizer.tags:
+                known = ", ".join(map(repr, tokenizer.tags)) or "none"
+                raise ValueError(
+                    "--source-tag must be one that the model was trained with: "
+                    f"{known}. Received: {self.source_tag!r}"
+                )
+            options = given(search) | {"no_repeat_ngram": no_repeat_ngram}
+            yield self.model, translator_of(model, tokenizer, **options)
         if self.saved_model is not None:
             import_tensorflow()
             from keras_attnvariants.serving.saved import SavedTranslator
@@ -215,19 +223,6 @@ class SystemOptions:
             from keras_attnvariants.serving.client.exchange import parse_place
 
             yield str(self.shown_server), Client(**parse_place(self.server))
-
-    def _of_model(
-        self, name: str, search: SearchOptions, no_repeat_ngram: int | None
-    ) -> "Translator":
-        model, tokenizer = load(model_folder("--model", name), self.precision)
-        if self.source_tag is not None and self.source_tag not in tokenizer.tags:
-            known = ", ".join(map(repr, tokenizer.tags)) or "none"
-            raise ValueError(
-                f"--source-tag must be one that the model was trained with: {known}. "
-                f"Received: {self.source_tag!r}"
-            )
-        options = given(search) | {"no_repeat_ngram": no_repeat_ngram}
-        return translator_of(model, tokenizer, **options)
 
 
 def check_reads(reads_text: bool, task: "tasks.Task", system: str) -> None:
