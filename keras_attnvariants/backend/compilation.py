@@ -105,16 +105,14 @@ def in_xla() -> bool:
     return name() != "tensorflow" or is_in_xla_context()
 
 
+def device_kind() -> str:
+    """The kind of device that the backend computes on, such as `"cpu"` or `"gpu"`."""
+    return str(keras.distribution.list_devices()[0]).partition(":")[0]
+
+
 def on_cpu() -> bool:
     """Whether the backend computes on a CPU, and not on a GPU or TPU."""
-    if name() == "tensorflow":
-        import tensorflow as tf
-
-        kinds = {device.device_type for device in tf.config.get_visible_devices()}
-        return not kinds & {"GPU", "TPU"}
-    import jax
-
-    return str(jax.default_backend()) == "cpu"
+    return device_kind() == "cpu"
 
 
 def gains_from_xla(model: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from keras import ops
 
+from keras_attnvariants.backend.compilation import device_kind
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.utils.typing import Tensor
@@ -76,7 +77,8 @@ def fused_attention(
     Raises:
         ValueError, RuntimeError: `flash` is True, and there is no kernel.
     """
-    if flash is None and (mask is not None or bias is not None) and on_tpu():
+    has_more = mask is not None or bias is not None
+    if flash is None and has_more and device_kind() == "tpu":
         # Keras' TPU kernel uses only the mask of the first sentence, and no bias.
         flash = False
     return ops.dot_product_attention(
@@ -87,12 +89,3 @@ def fused_attention(
         is_causal=causal,
         flash_attention=flash,
     )
-
-
-def on_tpu() -> bool:
-    """Whether JAX computes on a TPU."""
-    if name() != "jax":
-        return False
-    import jax
-
-    return str(jax.default_backend()) == "tpu"
