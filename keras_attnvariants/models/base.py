@@ -284,16 +284,6 @@ def no_alignment(tokens: Tensor, mask: Tensor) -> Tensor:
     return ops.zeros((*ops.shape(tokens), ops.shape(mask)[1]), "float32")
 
 
-def zero_padding_rows(weights: Tensor, real: Tensor) -> Tensor:
-    """Attention weights `[B, H, T, S]`, 0 in the rows of padding.
-
-    Args:
-        weights: float32.
-        real: bool `[B, T]`, false for padding.
-    """
-    return ops.where(real[:, None, :, None], weights, 0.0)
-
-
 def check_token_ids(vocabulary_size: int, **ids: int) -> None:
     """Raises `ValueError` unless the special tokens are in the vocabulary.
 

@@ -5,6 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import Embedding
@@ -49,10 +50,8 @@ def without_token(weights: Tensor, mask: Tensor) -> Tensor:
             "With `source_eos`, there are attention weights of tokens only. Received: "
             f"those of {weights.shape[-1]} phrases in {mask.shape[1]} tokens"
         )
-    is_real = mask[:, 1:]  # [B, S]: whether another token follows
-    for _ in range(len(weights.shape) - 2):
-        is_real = ops.expand_dims(is_real, 1)
-    return ops.where(is_real, weights[..., :-1], ops.cast(0, weights.dtype))
+    is_followed = mask[:, 1:]  # [B, S]: whether another token follows
+    return zero_masked(weights[..., :-1], is_followed, axis=len(weights.shape) - 1)
 
 
 def scores_without_token(

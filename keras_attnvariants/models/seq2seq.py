@@ -5,12 +5,12 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.models.base import EncoderDecoder
 from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import no_alignment
-from keras_attnvariants.models.base import zero_padding_rows
 from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.lstm import LSTMDecoder
 from keras_attnvariants.models.lstm import LSTMEncoder
@@ -136,7 +136,7 @@ class Seq2SeqLSTM(EncoderDecoder):
             return {"decoder": {}}
         weights = self.decoder.attention_weights(hidden, context)
         real = ops.not_equal(inputs["target_ids"], self.pad_id)
-        return {"decoder": {"cross": zero_padding_rows(weights[:, None], real)}}
+        return {"decoder": {"cross": zero_masked(weights[:, None], real, axis=2)}}
 
     def run_decoder(
         self, inputs: dict[str, Tensor], training: bool | None = None

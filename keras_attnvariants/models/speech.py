@@ -11,6 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.attention.registry import Configured
 from keras_attnvariants.backend import constant
@@ -98,8 +99,7 @@ def normalized(features: Tensor, is_real: Tensor) -> Tensor:
     weights /= ops.maximum(ops.sum(weights, axis=1, keepdims=True), 1)
     centred = features - ops.sum(features * weights, axis=1, keepdims=True)
     variance = ops.sum(ops.square(centred) * weights, axis=1, keepdims=True)
-    scaled = centred * ops.rsqrt(variance + 1e-5)
-    return ops.where(is_real[:, :, None], scaled, 0.0)
+    return zero_masked(centred * ops.rsqrt(variance + 1e-5), is_real)
 
 
 def ctc_loss(
@@ -257,8 +257,7 @@ class SpeechFrontEnd(Configured):
         x = ops.cast(x, self.compute_dtype)
         for number, convolution in enumerate(self.convolutions, start=1):
             x = ops.glu(convolution(x))
-            is_real = ops.not_equal(ids[:, :: HOP * 2**number], 0)
-            x = ops.where(is_real[:, :, None], x, ops.zeros((), x.dtype))
+            x = zero_masked(x, ops.not_equal(ids[:, :: HOP * 2**number], 0))
         return x
 
     def masked(self, features: Tensor, is_real: Tensor) -> Tensor:

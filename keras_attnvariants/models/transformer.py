@@ -9,12 +9,12 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.cache import with_common_histories
+from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.models import templates
 from keras_attnvariants.models.base import EncoderDecoder
 from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import no_alignment
-from keras_attnvariants.models.base import zero_padding_rows
 from keras_attnvariants.models.blocks import DecoderBlock
 from keras_attnvariants.models.blocks import EncoderBlock
 from keras_attnvariants.models.blocks import Scores
@@ -252,7 +252,7 @@ class Transformer(EncoderDecoder):
         }
         return {
             block: {
-                sublayer: zero_padding_rows(weights, real[block.partition("_")[0]])
+                sublayer: zero_masked(weights, real[block.partition("_")[0]], axis=2)
                 for sublayer, weights in found.items()
             }
             for block, found in scores.items()

@@ -14,7 +14,6 @@ from keras_attnvariants.models.base import EncoderDecoder
 from keras_attnvariants.models.base import check_length
 from keras_attnvariants.models.base import check_token_ids
 from keras_attnvariants.models.base import no_alignment
-from keras_attnvariants.models.base import zero_padding_rows
 from tests.models import tiny
 from tests.models import tiny_lstm
 
@@ -52,13 +51,6 @@ def test_the_dtype_of_a_configuration_is_the_policy(make, policy):
     model = make(dtype=policy)
     assert model.get_config()["dtype"] == policy
     assert type(model).from_config(model.get_config()).dtype_policy.name == policy
-
-
-def test_rows_of_padding_are_zero():
-    weights = np.random.default_rng(0).random((2, 3, 4, 5)).astype("float32")
-    real = np.array([[True, True, False, False], [True] * 4])
-    found = zero_padding_rows(*map(ops.convert_to_tensor, (weights, real)))
-    np.testing.assert_array_equal(found, weights * real[:, None, :, None])
 
 
 def test_no_alignment_has_the_shape_of_one():
