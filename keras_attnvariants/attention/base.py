@@ -256,7 +256,8 @@ class BaseAttention(Configured):
         """The weight of each source position, averaged over the heads.
 
         Args:
-            scores: `[B, K, H, S]`, as `step` returns them in cross-attention.
+            scores: `[B, K, H, S]`, as `step` returns them in cross-attention; `K` may
+                also be the positions of a target.
 
         Returns:
             Float32 `[B, K, S]`.

@@ -112,17 +112,6 @@ class Guidance:
     layer: int
     loss: Callable[[Tensor, Mapping[str, Tensor]], Tensor]
 
-    def alignment(self, attention: Any, scores: Tensor) -> Tensor:
-        """The guided weights of source tokens, `[B, T, S]`, averaged over heads.
-
-        Args:
-            attention: the attention layer.
-            scores: its weights `[B, H, T, S]`; of phrases, those of n-grams.
-        """
-        if hasattr(attention, "token_scores"):
-            scores = attention.token_scores(scores)
-        return ops.mean(scores, axis=1)
-
 
 class EncoderDecoder(keras.Model):
     """Base class of the models: logits of a target, given its source.

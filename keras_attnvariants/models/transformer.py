@@ -209,7 +209,9 @@ class Transformer(EncoderDecoder):
         block = self.decoder_blocks[guidance.layer - 1]
         scores: dict[str, Scores] = {block.name: {}}
         x = self.run_decoder(inputs, training, scores)
-        weights = guidance.alignment(block.cross_attention, scores[block.name]["cross"])
+        rows = ops.swapaxes(scores[block.name]["cross"], 1, 2)  # [B, T, H, S]
+        attention: Any = block.cross_attention
+        weights = attention.alignment(rows)
         if self.source_eos:
             weights = weights[..., :-1]
         self.add_loss(guidance.loss(weights, inputs))
