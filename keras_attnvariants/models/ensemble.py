@@ -24,7 +24,6 @@ SHARED_ATTRIBUTES = (
     "eos_id",
 )
 
-
 AVERAGES = ("probabilities", "log_probabilities")
 
 
@@ -82,10 +81,9 @@ class Ensemble(keras.Model):
             if hasattr(members[0], name):
                 setattr(self, name, getattr(members[0], name))
         self.max_length = min(member.max_length for member in members)
-        self.search_settings = SearchSettings.of(members[0])
+        settings = search_settings or SearchSettings.of(members[0])
+        self.search_settings = SearchSettings.get(settings)
         self.task = getattr(members[0], "task", "translation")
-        if search_settings is not None:
-            self.search_settings = SearchSettings.get(search_settings)
         quantized = (getattr(member, "quantization", None) for member in members)
         self.quantization = next(filter(None, quantized), None)
         self.build()
@@ -167,7 +165,7 @@ class Ensemble(keras.Model):
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> "Ensemble":
         # A dtype in the configuration applies to the members.
-        given = {name: config[name] for name in ("dtype",) if name in config}
+        given = {"dtype": config["dtype"]} if "dtype" in config else {}
         members = [
             keras.saving.deserialize_keras_object(
                 {**member, "config": member["config"] | given}, custom_objects
