@@ -225,7 +225,7 @@ class VectorLists:
 
         At most one of the sizes before the length may be unknown.
         """
-        if self.per_word == 1 or in_xla():
+        if in_xla() or self.per_word == 1:
             return ops.zeros((*lead, length, self.width), self.dtype)
         return ops.zeros((*lead, length * (self.width // self.per_word)), WORD)
 
@@ -267,9 +267,7 @@ class VectorLists:
 
     @property
     def per_word(self) -> int:
-        """The number of elements per stored word; 1 without words."""
-        if name() != "tensorflow":
-            return 1
+        """The number of elements per word on TensorFlow; 1 if a vector has no words."""
         import tensorflow as tf
 
         count: int = tf.as_dtype(WORD).size // tf.as_dtype(self.dtype).size
