@@ -65,9 +65,7 @@ def in_blocks(program: Any, inputs: tuple[Tensor, ...], rows: int) -> NestedTens
     import tensorflow as tf
 
     tree = keras.tree
-    count = inputs[0].shape[0]
-    if count is None:
-        count = tf.shape(inputs[0])[0]
+    count = keras.ops.shape(inputs[0])[0]
     blocks = tf.maximum(1, -(-count // rows))
 
     def written(index: Size, results: NestedTensors, found: NestedTensors) -> Any:
