@@ -198,8 +198,6 @@ def is_plain_int8(layer: keras.layers.Layer) -> bool:
         and layer.quantization_mode == "int8"
         and layer.inputs_quantizer is not None
         and not layer.lora_enabled
-        and getattr(layer, "tie_weights", True)
-        and getattr(layer, "logit_soft_cap", None) is None
     )
 
 
