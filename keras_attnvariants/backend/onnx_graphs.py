@@ -143,12 +143,11 @@ def write_slice(graph: Any, node: Any, name: str, args: Any) -> None:
 def floor_quotient(graph: Any, node: Any, name: str, args: Any) -> None:
     """A quotient rounded down, or its remainder; tf2onnx rounds integers to 0."""
     x, y = node.input
-    divisible = x
     if graph.get_dtype(x) in INTEGERS:
         divisible = one_output(graph, "Sub", x, one_output(graph, "Mod", x, y))
-    quotient = one_output(graph, "Div", divisible, y)
-    if graph.get_dtype(x) not in INTEGERS:
-        quotient = one_output(graph, "Floor", quotient)
+        quotient = one_output(graph, "Div", divisible, y)
+    else:
+        quotient = one_output(graph, "Floor", one_output(graph, "Div", x, y))
     graph.remove_node(name)
     if node.type == "FloorDiv":
         graph.make_node("Identity", [quotient], outputs=node.output, name=name)
