@@ -22,7 +22,6 @@ from keras_attnvariants.presets.preset import Preset
 from keras_attnvariants.presets.preset import TrainingSettings
 from keras_attnvariants.presets.preset import layer_config
 from keras_attnvariants.presets.preset import learned_attention
-from keras_attnvariants.presets.preset import with_front_end
 from keras_attnvariants.presets.registry import get
 from keras_attnvariants.presets.registry import register
 from keras_attnvariants.presets.you2020 import INITIALIZERS
@@ -102,14 +101,12 @@ def preset(name: str, corpus: str) -> Preset:
     """
     size, _, _ = corpus.partition("-")
     model, task = get(PUBLISHED[name]), OURS["tasks"].get(size)
-    architecture, chosen = model.architecture, options(model, size)
-    if "front_end" in chosen:
-        architecture = partial(with_front_end, architecture)
+    architecture = model.architecture
     return Preset(
         name=f"kav/{name}/{corpus}",
         paper=OURS["paper"],
         architecture=partial(in_encoder, architecture) if task else architecture,
-        options=chosen,
+        options=options(model, size),
         training=TrainingSettings(**OURS["training"][size]),
         notes=f"Our own, after {model.name}. The settings are a starting point.",
         model=model.model,

@@ -65,16 +65,12 @@ def register_paper(
             names = {"model": "Transformer", "task": "translation"}
             names |= {k: part[k] for part in chosen for k in names if k in part}
             notes = " ".join(settings.get("note", "") for settings in chosen)
-            architecture = architecture_of(model)
-            options = merged(chosen, "options") | options
-            if "front_end" in options:
-                architecture = partial(with_front_end, architecture)
             register(
                 Preset(
                     name=f"{name}/{model}/{corpus}",
                     paper=paper["paper"],
-                    architecture=architecture,
-                    options=options,
+                    architecture=partial(with_front_end, architecture_of(model)),
+                    options=merged(chosen, "options") | options,
                     training=TrainingSettings(**merged(chosen, "training")),
                     published=figures,
                     notes=" ".join(notes.split()),

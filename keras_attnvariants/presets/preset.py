@@ -29,17 +29,20 @@ def learned_attention(num_heads: int, **options: Any) -> dict[str, Any]:
 
 def with_front_end(
     architecture: Callable[..., dict[str, Any]],
-    front_end: Mapping[str, Any],
+    front_end: Mapping[str, Any] | None = None,
     **options: Any,
 ) -> dict[str, Any]:
-    """An architecture that reads recordings.
+    """An architecture that can also read recordings.
 
     Args:
-        architecture: maps `options` to the arguments of a `Transformer`.
-        front_end: further arguments of its `SpeechFrontEnd`.
+        architecture: maps `options` to the arguments of a model.
+        front_end: further arguments of the `SpeechFrontEnd` of a `Transformer`; `None`
+            for a model that reads tokens.
         **options: options of the architecture.
     """
     config = architecture(**options)
+    if front_end is None:
+        return config
     layer = layer_config("SpeechFrontEnd", hidden_dim=config["hidden_dim"], **front_end)
     return {**config, "source_embedding": layer}
 
