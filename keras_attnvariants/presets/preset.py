@@ -244,10 +244,8 @@ class Preset(JupyterMixin):
         """
         if dtype is not None:
             overrides["dtype"] = dtype
-        arguments = self._arguments(vocabulary_size, overrides)
-        arguments.setdefault("search_settings", self.training.search.to_dict())
-        arguments.setdefault("task", self.task)
-        return self.model.from_config(arguments)
+        own = {"search_settings": self.training.search.to_dict(), "task": self.task}
+        return self.model.from_config(own | self._arguments(vocabulary_size, overrides))
 
     def check(self, vocabulary_size: int | None = None, **overrides: Any) -> None:
         """Raises the error that `build` would raise; no array is allocated.
