@@ -217,7 +217,7 @@ def is_float(value: Any) -> bool:
 
 
 def cast(value: Any, dtype: str) -> Any:
-    """A tensor in a dtype; arrays and `None` are returned as they are."""
+    """A tensor in a dtype; what has the dtype already, and `None`, as it is."""
     if value is None or keras.backend.standardize_dtype(value.dtype) == dtype:
         return value
     return ops.cast(value, dtype)
