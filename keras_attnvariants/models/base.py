@@ -255,7 +255,10 @@ class EncoderDecoder(keras.Model):
     def from_config(
         cls, config: dict[str, Any], custom_objects: Any = None
     ) -> "EncoderDecoder":
-        config = {name: templates.deserialize(value) for name, value in config.items()}
+        config = {
+            name: templates.deserialize(value, custom_objects)
+            for name, value in config.items()
+        }
         quantization = config.pop("quantization", None)
         model = cls(**config)
         if quantization is not None:

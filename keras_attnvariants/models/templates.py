@@ -169,22 +169,26 @@ def first_cause(error: BaseException) -> BaseException:
     return error
 
 
-def deserialize(config: Any) -> Any:
+def deserialize(config: Any, custom_objects: Any = None) -> Any:
     """The inverse of `serialize`; other values are returned as they are.
 
     Keras turns errors of a constructor into a `TypeError` that prints the whole
     configuration. This function raises a `ValueError` of the constructor as it is.
+
+    Args:
+        config: a result of `serialize`.
+        custom_objects: classes that are not registered, by name; or `None`.
 
     Raises:
         TypeError: a configuration does not describe an object.
         ValueError: an argument is out of range, or a class is not known.
     """
     if isinstance(config, list | tuple):
-        return [deserialize(entry) for entry in config]
+        return [deserialize(entry, custom_objects) for entry in config]
     if not isinstance(config, dict):
         return config
     try:
-        return keras.saving.deserialize_keras_object(config)
+        return keras.saving.deserialize_keras_object(config, custom_objects)
     except TypeError as error:
         cause = first_cause(error)
         if isinstance(cause, ValueError):

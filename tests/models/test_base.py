@@ -53,6 +53,18 @@ def test_the_dtype_of_a_configuration_is_the_policy(make, policy):
     assert type(model).from_config(model.get_config()).dtype_policy.name == policy
 
 
+def test_classes_that_are_not_registered_are_given_by_name():
+    class Mine(attention.DotProductAttention):
+        pass
+
+    model = tiny.make(encoder_attention=Mine(tiny.HEADS), cross_attention=[None] * 2)
+    config = json.loads(json.dumps(model.get_config()))
+    with pytest.raises(ValueError, match="'Mine' is not known"):
+        type(model).from_config(config)
+    same = type(model).from_config(config, {"Mine": Mine})
+    assert [type(block.self_attention) for block in same.encoder_blocks] == [Mine] * 2
+
+
 def test_no_alignment_has_the_shape_of_one():
     found = no_alignment(ops.zeros((2, 3), "int32"), ops.ones((2, 5), "bool"))
     assert tuple(found.shape) == (2, 3, 5)
