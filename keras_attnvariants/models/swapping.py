@@ -125,21 +125,19 @@ def copied(
         chosen: ids of the attention layers to replace.
     """
     copies: list[tuple[keras.layers.Layer, keras.layers.Layer]] = []
-    variants: list[BaseAttention] = []
 
     def copy(old: keras.layers.Layer) -> keras.layers.Layer:
         if not isinstance(old, keras.layers.Layer):
             return old  # an operation, such as a sum, has no state
         if id(old) in chosen:
             new = variant_for(old, layer)
-            variants.append(new)
         else:
             new = type(old).from_config(old.get_config())
         copies.append((old, new))
         return new
 
     def call(new: keras.layers.Layer, *args: Any, **kwargs: Any) -> Any:
-        if any(new is variant for variant in variants):
+        if any(new is each for old, each in copies if id(old) in chosen):
             check_call(new, args, kwargs)
         return new(*args, **kwargs)
 
@@ -179,8 +177,7 @@ def chosen_layers(model: keras.Model, names: Collection[str] | None) -> set[int]
             "`model` must have attention layers: `keras.layers.MultiHeadAttention` or "
             "those of this package, not within other layers. Received: a model without"
         )
-    if names is None:
-        names = list(known)
+    names = known if names is None else names
     unknown = sorted(set(names) - set(known))
     if unknown or not names:
         raise ValueError(
