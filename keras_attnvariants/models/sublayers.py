@@ -32,9 +32,7 @@ class Residual(keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.normalization = normalization
-        self.norm: LayerNormalization | None = None
-        if normalization is not None:
-            self.norm = layer_norm(self.dtype_policy)
+        self.norm = None if normalization is None else layer_norm(self.dtype_policy)
         self.dropout = Dropout(dropout, dtype=self.dtype_policy)
 
     def build(self, input_shape: Shape) -> None:
