@@ -87,6 +87,11 @@ class Masks(NamedTuple):
             mask = both(mask, causal_pattern(query_length, key_length)[None])
         return mask
 
+    def applied_to(self, weights: Tensor) -> Tensor:
+        """Weights `[..., H, T, S]` as `[1|B, H, T, S]`, 0 for keys that are masked."""
+        mask = self.combined(*ops.shape(weights)[-2:])
+        return weights if mask is None else ops.where(mask[:, None], weights, 0.0)
+
 
 @dataclass(frozen=True)
 class Call:

@@ -107,11 +107,8 @@ class GaussianAttention(MultiHeadBase):
 
     def masked_matrix(self, weights: Tensor, masks: Masks, batch: Size) -> Tensor:
         """The weights `[H, T, S]` for all sentences, `[B, H, T, S]`, 0 if masked."""
-        lengths = ops.shape(weights)[1:]
-        mask = masks.combined(*lengths)
-        if mask is not None:
-            weights = ops.where(mask[:, None], weights, 0.0)
-        return ops.broadcast_to(weights, (batch, self.num_heads, *lengths))
+        shape = (batch, *ops.shape(weights))
+        return ops.broadcast_to(masks.applied_to(weights), shape)
 
 
 def tile(name: str, values: Sequence[float], num_heads: int) -> tuple[float, ...]:

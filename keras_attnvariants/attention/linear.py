@@ -82,10 +82,7 @@ class LinearAttention(QueryKeyValueAttention):
         context = ops.cast(means(sums), self.compute_dtype)
         if not call.return_scores:
             return context, None
-        weights = ops.einsum("bthd,bshd->bhts", q, k)
-        mask = call.masks.combined(*call.lengths)
-        if mask is not None:
-            weights = ops.where(mask[:, None], weights, 0.0)
+        weights = call.masks.applied_to(ops.einsum("bthd,bshd->bhts", q, k))
         return context, weights / or_one(ops.sum(weights, axis=-1, keepdims=True))
 
     def prepare(self, value: Tensor, value_mask: Tensor | None = None) -> State:

@@ -85,6 +85,14 @@ def test_one_mask_or_the_other_or_both():
     assert to_numpy(both(first, second)).tolist() == [True, False, False]
 
 
+def test_weights_of_masked_keys_are_zero():
+    weights = ops.ones((3, 4, 4))  # [H, T, S]
+    assert Masks().applied_to(weights) is weights
+    found = to_numpy(Masks(key=KEY, causal=True).applied_to(weights))
+    expected = np.tril(np.ones((4, 4))) * KEY[:, None, None]
+    np.testing.assert_array_equal(found, np.repeat(expected, 3, axis=1))
+
+
 @pytest.mark.parametrize("axis", [1, 2, 3])
 def test_masked_entries_are_zero_even_if_they_are_nan(axis):
     x = np.where(KEY[:, :, None, None], np.float32(2), np.float32("nan"))
