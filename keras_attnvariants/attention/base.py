@@ -31,7 +31,7 @@ from keras_attnvariants.attention.calls import check_returned
 from keras_attnvariants.attention.calls import check_scores_wanted
 from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.calls import zero_masked
-from keras_attnvariants.attention.registry import Configured
+from keras_attnvariants.attention.registry import Saved
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import Size
@@ -42,7 +42,7 @@ from keras_attnvariants.utils.typing import Tensor
 SHARED = "shared"
 
 
-class BaseAttention(Configured):
+class BaseAttention(Saved, keras.layers.Layer):
     """Base class of the attention variants: a drop-in for `MultiHeadAttention`.
 
     It defines `call` and `step`, applies the query mask, and checks the arguments and

@@ -69,13 +69,6 @@ class Saved:
         return dict(config)
 
 
-class Configured(Saved, keras.layers.Layer):
-    """Base class of layers whose options are attributes; they are saved."""
-
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-
-
 @dataclass(frozen=True)
 class Variant:
     """One registered attention layer.

@@ -7,7 +7,7 @@ import numpy as np
 from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
-from keras_attnvariants.attention.registry import Configured
+from keras_attnvariants.attention.registry import Saved
 from keras_attnvariants.backend import Embedding
 from keras_attnvariants.backend import constant
 from keras_attnvariants.utils.checks import check_integer
@@ -17,7 +17,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class SinusoidalPositions(Configured):
+class SinusoidalPositions(Saved, keras.layers.Layer):
     """Adds fixed sinusoids: all sines, then all cosines.
 
     `angle(p, m) = p / 10000^(2m / (d - 2))`, `m = 0 .. d/2 - 1`, as in tensor2tensor,
@@ -65,7 +65,7 @@ class SinusoidalPositions(Configured):
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class ConcatenatedPositions(Configured):
+class ConcatenatedPositions(Saved, keras.layers.Layer):
     """Concatenates learned position embeddings to the word embeddings.
 
     Positions from `max_position` on share one embedding (CS287 2019).

@@ -13,7 +13,7 @@ from keras import ops
 
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.registry import PACKAGE
-from keras_attnvariants.attention.registry import Configured
+from keras_attnvariants.attention.registry import Saved
 from keras_attnvariants.backend import constant
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Shape
@@ -138,7 +138,7 @@ def ctc_loss(
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
-class SpeechFrontEnd(Configured):
+class SpeechFrontEnd(Saved, keras.layers.Layer):
     """Turns recordings into inputs of an encoder, one position for every 40 ms.
 
     It replaces the source embeddings of a `Transformer`:
