@@ -32,8 +32,8 @@ from keras_attnvariants.utils.typing import Tensor
 class ProjectedAttention(BaseAttention):
     """Base class of layers with dense projections, one of them `output_dense`.
 
-    A subclass makes its projections in `build`, with `dense`. Unlike in Keras, they
-    have no biases by default, as in most of the papers.
+    A subclass makes its projections in `make_layers`, with `dense`. Unlike in Keras,
+    they have no biases by default, as in most of the papers.
 
     Args:
         use_bias: whether the projections have biases.
