@@ -8,17 +8,15 @@ from keras import ops
 
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.dot_product import DotProductAttention
+from keras_attnvariants.attention.registry import PLAIN_EXAMPLES
+from keras_attnvariants.attention.registry import WIDTHS
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import Embedding
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 
-WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5, "use_bias": True}
 
-
-@register_attention(
-    paper="Press, Smith and Lewis 2022", examples=({"num_heads": 4}, WIDTHS)
-)
+@register_attention(paper="Press, Smith and Lewis 2022", examples=PLAIN_EXAMPLES)
 class AlibiAttention(DotProductAttention):
     """Dot-product attention with linear distance biases (Press et al. 2022, section 3).
 
@@ -65,12 +63,12 @@ def slopes(num_heads: int) -> tuple[float, ...]:
     return (*exact, *between[: num_heads - power])
 
 
-FEW_BUCKETS = {"num_buckets": 6, "max_distance": 7, "bidirectional": False, **WIDTHS}
+FEW_BUCKETS = {"num_buckets": 6, "max_distance": 7, "bidirectional": False}
 
 
 @register_attention(
     paper="Raffel et al. 2020",
-    examples=({"num_heads": 4}, FEW_BUCKETS),
+    examples=({"num_heads": 4}, {**FEW_BUCKETS, **WIDTHS, "use_bias": True}),
 )
 class RelativeBiasAttention(DotProductAttention):
     """Dot-product attention with a learned bias for each distance (Raffel et al. 2020).

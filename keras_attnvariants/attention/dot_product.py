@@ -13,6 +13,7 @@ from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import SoftmaxAttention
 from keras_attnvariants.attention.multi_head import heads_first
+from keras_attnvariants.attention.registry import PLAIN_EXAMPLES
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import fused_attention
 from keras_attnvariants.backend import has_fused_attention
@@ -25,13 +26,7 @@ from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
 
-@register_attention(
-    paper="Vaswani et al. 2017",
-    examples=(
-        {"num_heads": 4},
-        {"num_heads": 4, "key_dim": 3, "value_dim": 5, "use_bias": True},
-    ),
-)
+@register_attention(paper="Vaswani et al. 2017", examples=PLAIN_EXAMPLES)
 class DotProductAttention(SoftmaxAttention):
     """Scaled dot-product attention (Vaswani et al. 2017, Eq. 1).
 

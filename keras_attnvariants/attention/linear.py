@@ -15,6 +15,7 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import QueryKeyValueAttention
+from keras_attnvariants.attention.registry import PLAIN_EXAMPLES
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import project_jointly
 from keras_attnvariants.utils.typing import Memory
@@ -25,10 +26,7 @@ from keras_attnvariants.utils.typing import Tensor
 
 @register_attention(
     paper="Katharopoulos, Vyas, Pappas and Fleuret 2020",
-    examples=(
-        {"num_heads": 4},
-        {"num_heads": 4, "key_dim": 3, "value_dim": 5, "use_bias": True},
-    ),
+    examples=PLAIN_EXAMPLES,
 )
 class LinearAttention(QueryKeyValueAttention):
     """Attention with products of features as weights (Katharopoulos et al. 2020).

@@ -19,6 +19,7 @@ from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import near
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.dot_product import positions
+from keras_attnvariants.attention.registry import WIDTHS
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Memory
@@ -31,7 +32,7 @@ from keras_attnvariants.utils.typing import Tensor
     paper="Loem et al. 2022",
     examples=(
         {"num_heads": 4},
-        {"num_heads": 4, "n": 2, "key_dim": 3, "value_dim": 5, "use_bias": True},
+        {"n": 2, "use_bias": True, **WIDTHS},
         {"num_heads": 4, "n": 1},
     ),
 )

@@ -18,6 +18,11 @@ PACKAGE = "keras_attnvariants"
 
 ROLES = ("encoder", "decoder", "cross")
 
+# Arguments in examples of variants with queries, keys and values. Keys and values have
+# different widths, so that a layer that confuses them fails.
+WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
+PLAIN_EXAMPLES = ({"num_heads": 4}, {**WIDTHS, "use_bias": True})
+
 
 @dataclass(frozen=True)
 class Options:

@@ -31,6 +31,7 @@ from keras_attnvariants.attention.phrases.structures import Heterogeneous
 from keras_attnvariants.attention.phrases.structures import Homogeneous
 from keras_attnvariants.attention.phrases.structures import Interleaved
 from keras_attnvariants.attention.phrases.structures import Structure
+from keras_attnvariants.attention.registry import WIDTHS
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import Memory
@@ -40,8 +41,6 @@ from keras_attnvariants.utils.typing import Tensor
 
 STRUCTURES = "`structure` must be Homogeneous(…), Heterogeneous(…) or Interleaved(…)."
 UNIGRAMS_AND_BIGRAMS = Heterogeneous((1, 2))
-# Keys and values differ in width, so that a structure that confuses them fails.
-WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
 ORDERS, LOOK_AHEAD = Heterogeneous((1, 2, 3, 4)), Interleaved(look_ahead=True)
 BY_ORDER = {"structure": Heterogeneous((1, 3)), "scoring": "query_k_by_order"}
 

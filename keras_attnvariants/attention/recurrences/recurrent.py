@@ -21,14 +21,13 @@ from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
 from keras_attnvariants.attention.recurrences.base import products
+from keras_attnvariants.attention.registry import WIDTHS
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# Keys and values differ in width, so that a recurrence that confuses them fails.
-WIDTHS = {"num_heads": 4, "key_dim": 3, "value_dim": 5}
 ANOTHER_SMOOTHING = recurrences.AccumulatedEnergies(
     rate=0.3, radius=1, renormalize=True, start="first"
 )
