@@ -23,6 +23,7 @@ from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.settings import read_settings
 from keras_attnvariants.experiments.summary import summarize
+from keras_attnvariants.experiments.system_analysis import check_data
 from keras_attnvariants.experiments.system_analysis import do_examination
 from keras_attnvariants.experiments.system_analysis import is_examined
 from keras_attnvariants.experiments.training_runs import do_run
@@ -125,6 +126,8 @@ class Comparison:
         folder = ComparisonFolder(s, path, kept)
         folder.import_modules()
         check(folder)
+        if not score_only:
+            check_data(folder, systems)
         with lock_folder(path):
             remove_leftovers(path.resolve())
             restore_all(folder)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -24,6 +25,7 @@ from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.run_records import keep
+from keras_attnvariants.experiments.settings import NEEDS
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
@@ -90,6 +92,35 @@ def analyses_of(folder: ComparisonFolder, system: SystemSettings) -> list[str]:
         for name in analyses.names
         if system.name in (compared if name in COMPARISONS else analyses.systems)
     ]
+
+
+def check_data(folder: ComparisonFolder, systems: Sequence[SystemSettings]) -> None:
+    """Raises `ValueError` if the data of an analysis that is to be made are missing."""
+    names = {
+        name
+        for system in systems
+        if not is_examined(folder, system)
+        for name in analyses_of(folder, system)
+    }
+    for name in sorted(names & NEEDS.keys()):
+        try:
+            next(data_beside_test_sets(folder.settings, name)[1], None)
+        except (ValueError, OSError) as error:
+            raise ValueError(f"Analysis {name!r}: {error}") from error
+
+
+def data_beside_test_sets(
+    settings: ComparisonSettings, name: str
+) -> tuple[str, Iterator[Any]]:
+    """The data of an analysis that needs more than a test set, preceded by their name.
+
+    They are read when needed.
+    """
+    corpus, key = settings.corpus, NEEDS[name]
+    path = Path(str(getattr(settings.analyses, key)))
+    if key == "contrastive":
+        return path.name, analysis.read_contrastive(path)
+    return path.name, analysis.read_alignments(path, corpus.source, corpus.target)
 
 
 def digest(folder: ComparisonFolder, system: SystemSettings) -> str:
@@ -200,14 +231,8 @@ class Examined:
 
     def _data(self, name: str) -> tuple[str, Iterator[Any]]:
         """The data of an analysis, preceded by their name."""
-        corpus, analyses = self.settings.corpus, self.settings.analyses
-        if name == "alignment-errors":
-            path = str(analyses.alignments)
-            pairs = analysis.read_alignments(path, corpus.source, corpus.target)
-            return Path(path).name, pairs
-        if name in ("contrastive", "agreement"):
-            path = str(analyses.contrastive)
-            return Path(path).name, analysis.read_contrastive(path)
+        if name in NEEDS:
+            return data_beside_test_sets(self.settings, name)
         test = self.shown if name == "heat-maps" else self.test
         return test.name, zip(*self.run.folder.pairs(test), strict=True)
 

@@ -404,6 +404,23 @@ def test_test_sets_without_sentences(compare, corpus_folder, tmp_path):
         compare(**{'test = "test"': f'test = {{data = "{empty}/no", split = "a"}}'})
 
 
+@pytest.mark.parametrize(
+    ("name", "key"),
+    [("contrastive", "contrastive"), ("alignment-errors", "alignments")],
+)
+def test_missing_data_of_an_analysis_are_named_before_any_training(
+    compare, tmp_path, jobs, name, key
+):
+    names = 'names = ["locality", "activation-shares", "bleu-by-length"]'
+    gone = {names: f'names = ["{name}"]\nsystems = ["hc"]\n{key} = "{tmp_path}/gone"'}
+    with pytest.raises(ValueError, match=f"Analysis '{name}': .*gone"):
+        compare(**gone)
+    assert jobs == []
+    compare(**gone, options={"only": ["base"]})  # is not analysed
+    assert jobs == ["base 1", "base 2"]
+    compare(**gone, options={"score_only": True})
+
+
 def test_points_have_the_name_of_the_test_set(compare):
     result = compare(
         **{'test = "test"': 'first = "test"', "samples = 20": "points = 1"}
