@@ -108,6 +108,8 @@ def test_dropped_weights_and_other_equations_are_not_fused(fused):
 
 def test_the_option_reaches_the_kernel(fused, monkeypatch):
     monkeypatch.setattr(dot_product, "fused_attention", lambda *a: fused.append(a))
+    # Other tests may leave it changed in Keras.
+    monkeypatch.setattr(keras.config, "is_flash_attention_enabled", lambda: None)
     for flash in (None, False, True):
         layer = make(flash_attention=flash)
         call = dot_product.Call(X, X)
