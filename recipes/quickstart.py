@@ -130,7 +130,7 @@ def show_attention(ready: kav.data.LoadedModel, page: Path) -> None:
     found = kav.evaluation.AlignedTranslator(*ready).translate(SENTENCE)
     console.print(f"source       {SENTENCE}", style="dim")
     console.print(f"translation  {found.hypotheses[0].text}")
-    console.print(f"attention    {'; '.join(found.told)}", style="dim")
+    console.print(f"attention    {'; '.join(found.descriptions)}", style="dim")
     page.parent.mkdir(parents=True, exist_ok=True)
     page.write_text(PAGE.format(found._repr_html_()), encoding="utf-8")
     console.print(f"page         {page}, to be opened in a browser")

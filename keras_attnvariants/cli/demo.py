@@ -218,8 +218,8 @@ def column(
         notes.append(f"A {task.source} was too long for the model and was cut.")
     if len(lines) > MOST_SENTENCES:
         notes.append(f"Only the first {MOST_SENTENCES} {task.source}s are read.")
-    told = "".join(f"<p>{note}</p>" for note in notes)
+    listed = "".join(f"<p>{note}</p>" for note in notes)
     parts = "".join(found.html for found in readings)
     seconds = sum(found.seconds for found in readings)
     heading = f'<h3 class="kav-name">{html.escape(name)}</h3><p>{seconds:.2f} s</p>'
-    return f"{heading}{parts}{told}"
+    return f"{heading}{parts}{listed}"

@@ -92,8 +92,8 @@ def same_task(folders: dict[str, Path]) -> "tasks.Task":
 
     found = {name: model_task(folder) for name, folder in folders.items()}
     if len(set(found.values())) > 1:
-        told = ", ".join(f"{name} for {task}" for name, task in found.items())
-        raise ValueError(f"The models must be for the same task. Received: {told}")
+        listed = ", ".join(f"{name} for {task}" for name, task in found.items())
+        raise ValueError(f"The models must be for the same task. Received: {listed}")
     return tasks.get(next(iter(found.values())))
 
 

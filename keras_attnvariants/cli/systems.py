@@ -152,10 +152,10 @@ class SystemOptions:
         if self.saved_model is not None:
             check_place("--saved-model", self.saved_model, SAVED)
         if self.server is not None:
-            from keras_attnvariants.serving.client.exchange import check_address
+            from keras_attnvariants.serving.client.exchange import split_address
             from keras_attnvariants.serving.client.exchange import parse_place
 
-            check_address(parse_place(self.server)["address"])
+            split_address(parse_place(self.server)["address"])
         if self.source_tag is not None and (self.model is None or self.count > 1):
             raise ValueError(
                 "--source-tag is checked with the vocabulary of --model: for an "

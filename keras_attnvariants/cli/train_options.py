@@ -54,13 +54,13 @@ class StartOptions:
     def __post_init__(self) -> None:
         tuned = (self.freeze, self.lora, self.lora_layers)
         if self.from_model is None and any(tuned):
-            raise ValueError("--freeze, --lora and --lora-layers need --from")
+            raise ValueError("--freeze, --lora and --lora-layers need --from.")
         if self.lora_layers and self.lora is None:
-            raise ValueError("--lora-layers needs --lora")
+            raise ValueError("--lora-layers needs --lora.")
         if self.from_model is not None and self.tokenizer is not None:
             raise ValueError(
                 "--tokenizer cannot go with --from: the weights of a model mean the "
-                "tokens of its own vocabulary"
+                "tokens of its own vocabulary."
             )
 
     def settings(self, preset: str | None) -> dict[str, Any]:
@@ -210,12 +210,12 @@ class DeviceOptions:
     def __post_init__(self) -> None:
         if self.coordinator is None:
             if (self.process, self.processes, self.wait) != (None, None, None):
-                raise ValueError("--process, --processes and --wait need --coordinator")
+                raise ValueError("--process, --processes and --wait need --coordinator.")
         elif self.process is None or self.processes is None:
-            raise ValueError("--coordinator needs --process and --processes")
+            raise ValueError("--coordinator needs --process and --processes.")
         if self.model_parallel is not None and not self._several:
             raise ValueError(
-                "--model-parallel needs --devices of more than 1, or --coordinator"
+                "--model-parallel needs --devices of more than 1, or --coordinator."
             )
 
     @property

@@ -162,7 +162,7 @@ def read_model(folder: Path) -> LoadedModel:
 
     check_folder(folder, (CONFIG, WEIGHTS), entry_of)
     tokenizer = load_tokenizer(folder)
-    with told(folder, UNFIT):
+    with folder_errors(folder, UNFIT):
         weights = packing.unpack(read[0])
         arrays, numbers = packing.counts(weights)
     model = build_model(folder, arrays, numbers)
@@ -174,7 +174,7 @@ def read_model(folder: Path) -> LoadedModel:
         except OSError as error:
             error.filename = str(copy)  # a full disk is an error without a name
             raise
-        with told(folder, UNFIT):
+        with folder_errors(folder, UNFIT):
             model.load_weights(copy)
             # Keras ignores arrays that a model has no place for.
             if arrays != len(model.weights):
@@ -226,31 +226,31 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
         # The file packs two 4-bit numbers into one.
         numbers *= 2
     try:
-        with told(folder, UNBUILT):
+        with folder_errors(folder, UNBUILT):
             check_config(config, arrays, numbers)
             with keras.StatelessScope(initialize_variables=False):
                 model = templates.deserialize(of_any_release(config))
             if not isinstance(model, keras.Model):
                 raise TypeError(f"it is a {type(model).__name__}")
-        with told(folder, UNFIT):
+        with folder_errors(folder, UNFIT):
             if model.count_params() > numbers:
                 raise ValueError(
                     f"{model.count_params():,} parameters, and {numbers:,} numbers in "
                     "the file"
                 )
         start_with_zeros(model.weights)
-        with told(folder, UNBUILT), keras.StatelessScope():
+        with folder_errors(folder, UNBUILT), keras.StatelessScope():
             pass  # Keras gives all variables their arrays when it leaves this scope.
     finally:
         forget_variables_without_values()
     if quantization is not None:
-        with told(folder, UNBUILT):
+        with folder_errors(folder, UNBUILT):
             model.quantize(quantization)
     return model
 
 
 @contextlib.contextmanager
-def told(folder: Path, problem: str) -> Iterator[None]:
+def folder_errors(folder: Path, problem: str) -> Iterator[None]:
     """Context that turns errors into one-line errors about a folder.
 
     Raises:

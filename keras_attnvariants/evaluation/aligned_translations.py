@@ -102,8 +102,13 @@ class AlignedTranslations(NamedTuple):
         return alignment_html(self.source, self.hypotheses, name)
 
     @property
-    def told(self) -> list[str]:
-        """Each word of the best translation, with what it attends to most."""
+    def descriptions(self) -> list[str]:
+        """Each word of the best translation, with what it attends to most.
+
+        Empty for an empty sentence.
+        """
+        if not self.hypotheses:
+            return []
         there, here = words(self.source), words(self.hypotheses[0].pieces)
         weights = word_weights(self.hypotheses[0].weights, here, there)
         pairs = zip(here.texts, weights, strict=True)
@@ -260,9 +265,9 @@ def alignment_html(
         for row, weights in enumerate(found):
             key, text = f"{number}-{row}", here.texts[row]
             rules += shades(f"#{name}", key, weights)
-            told = html.escape(spoken(text, there.texts, weights))
+            label = html.escape(spoken(text, there.texts, weights))
             buttons.append(
-                f'<button type="button" data-t="{key}" aria-label="{told}">'
+                f'<button type="button" data-t="{key}" aria-label="{label}">'
                 f"{html.escape(text)}</button>"
             )
         score = f'<span class="kav-score">{hypothesis.score:.2f}</span>'

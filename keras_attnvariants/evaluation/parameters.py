@@ -103,14 +103,14 @@ def parameter_summary(model: keras.Model) -> ParameterSummary:
     counts: Counter[tuple[str, str]] = Counter()
     for weight in model.weights:
         path = weight.path.removeprefix(f"{model.name}/")
-        kind = told(path, KINDS)
-        place = kind if kind == "embeddings" else told(path, PLACES)
+        kind = first_match(path, KINDS)
+        place = kind if kind == "embeddings" else first_match(path, PLACES)
         counts[place, kind] += int(np.prod(weight.shape))
     trainable = sum(int(np.prod(weight.shape)) for weight in model.trainable_weights)
     return ParameterSummary(dict(counts), trainable)
 
 
-def told(path: str, patterns: Mapping[str, str]) -> str:
+def first_match(path: str, patterns: Mapping[str, str]) -> str:
     """The name of the pattern that occurs first in the path of a weight."""
     found = {name: re.search(pattern, path) for name, pattern in patterns.items()}
     first = {name: match.start() for name, match in found.items() if match}

@@ -7,7 +7,7 @@ import functools
 import re
 from pathlib import Path
 
-from keras_attnvariants.data.sources.download import told
+from keras_attnvariants.data.sources.download import fetch_errors
 from keras_attnvariants.trained.names import CARD
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -60,7 +60,7 @@ def download(address: str) -> Path:
     """
     hub, name, version = parse(address)
     fetch = _from_hugging_face if hub == "hf" else _from_kaggle
-    with told(f"{address} cannot be downloaded"):
+    with fetch_errors(f"{address} cannot be downloaded"):
         folder = fetch(name, version)
         try:
             check_folder(folder, NEEDED)
@@ -83,7 +83,7 @@ def upload(folder: Path, address: str) -> str:
     """
     hub, name, version = parse(address)
     check_folder(folder, NEEDED)
-    with told(f"{folder} cannot be uploaded to {address}"):
+    with fetch_errors(f"{folder} cannot be uploaded to {address}"):
         if hub == "hf":
             from huggingface_hub import HfApi
 

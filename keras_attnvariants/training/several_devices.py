@@ -114,8 +114,8 @@ def several_devices(
     check_positive("wait", wait)
     _check_processes(coordinator, process, processes)
     if coordinator is not None:
-        told = f"Process {process} waits for all {processes} at {coordinator}."
-        print(told, flush=True)
+        text = f"Process {process} waits for all {processes} at {coordinator}."
+        print(text, flush=True)
         distribution.join(coordinator, process, processes, wait)
     try:
         names = distribution.device_names(devices)

@@ -53,11 +53,12 @@ def test_a_translation_shows_itself(model):
     assert Page(model.translate(" ")._repr_html_()).text.strip() == ""
 
 
-def test_each_word_is_told_with_what_it_attends_to(model):
+def test_each_word_is_described_with_what_it_attends_to(model):
     found = model.translate(TEXT)
     translated = words(found.hypotheses[0].pieces).texts
-    for word, told in zip(translated, found.told, strict=True):
-        assert re.fullmatch(rf"{re.escape(word)}: (be|la) \d+%(, (be|la) \d+%)?", told)
+    for word, text in zip(translated, found.descriptions, strict=True):
+        assert re.fullmatch(rf"{re.escape(word)}: (be|la) \d+%(, (be|la) \d+%)?", text)
+    assert model.translate(" ").descriptions == []
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ class NoMemberError(FetchError):
 
 
 @contextmanager
-def told_archive(archive: Path) -> Iterator[None]:
+def archive_errors(archive: Path) -> Iterator[None]:
     """Context that turns the error of a broken archive into a `FetchError`."""
     try:
         yield
@@ -67,7 +67,7 @@ def open_member(archive: Path, name: str) -> Iterator[IO[bytes] | gzip.GzipFile]
         FetchError: If the archive is broken, or packed in a way that cannot be read or
             so tightly that it cannot be text.
     """
-    with told_archive(archive):
+    with archive_errors(archive):
         if not name:
             with gzip.open(archive) as file:
                 yield file

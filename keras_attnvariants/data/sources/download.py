@@ -29,7 +29,7 @@ class FetchError(OSError):
 
 
 @contextlib.contextmanager
-def told(problem: str) -> Iterator[None]:
+def fetch_errors(problem: str) -> Iterator[None]:
     """Context that turns errors of a hub's library into a one-line `FetchError`.
 
     The libraries' output goes to standard error, because translations may follow.

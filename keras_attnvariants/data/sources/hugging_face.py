@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data.sources.download import FetchError
-from keras_attnvariants.data.sources.download import told
+from keras_attnvariants.data.sources.download import fetch_errors
 from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.folders import FolderWriter
@@ -63,7 +63,7 @@ def fetch(spec: str, languages: tuple[str, str], cache: Path) -> tuple[Path, str
     if revision is None or not _COMMIT.fullmatch(revision):
         from huggingface_hub import HfApi
 
-        with told(f"{spec} cannot be fetched"):
+        with fetch_errors(f"{spec} cannot be fetched"):
             commit = str(HfApi().dataset_info(name, revision=revision).sha)
     pair = "-".join(sorted(languages))
     folder = cache / "sources" / "hf" / name / f"{config or 'default'}-{pair}-{commit}"
@@ -72,7 +72,7 @@ def fetch(spec: str, languages: tuple[str, str], cache: Path) -> tuple[Path, str
         import datasets
 
         print(f"Fetching {spec}, revision {commit}", file=sys.stderr)
-        with told(f"{spec} cannot be fetched"):
+        with fetch_errors(f"{spec} cannot be fetched"):
             # For a bare name, a folder of that name would be read instead.
             address = f"hf://datasets/{name}"
             splits = datasets.load_dataset(

@@ -26,7 +26,7 @@ from typing import cast
 
 from keras_attnvariants.data.sources.archives import TARS
 from keras_attnvariants.data.sources.archives import check_size
-from keras_attnvariants.data.sources.archives import told_archive
+from keras_attnvariants.data.sources.archives import archive_errors
 from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.tasks import Conversion
 from keras_attnvariants.data.text_files import held_out_split
@@ -150,7 +150,7 @@ def write(
 def _unpack(archive: Path, into: Path) -> None:
     """Unpacks the files of an archive into a folder, and nothing outside of it."""
     size = 0
-    with told_archive(archive), tarfile.open(archive) as tar:
+    with archive_errors(archive), tarfile.open(archive) as tar:
         for member in tar:
             place = (into / member.name).resolve()
             size += member.size

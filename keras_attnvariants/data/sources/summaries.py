@@ -18,7 +18,7 @@ from typing import Any
 
 from keras_attnvariants.data.sources.archives import TARS
 from keras_attnvariants.data.sources.archives import members_of
-from keras_attnvariants.data.sources.archives import told_archive
+from keras_attnvariants.data.sources.archives import archive_errors
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.lines import text_lines
@@ -79,7 +79,7 @@ def read(path: Path) -> Iterator[tuple[str, int, str]]:
     Raises:
         FetchError: the archive is broken, or packed too tightly.
     """
-    with told_archive(path):
+    with archive_errors(path):
         for name, stream in members(path):
             yield from texts(name, stream)
 

@@ -20,7 +20,7 @@ from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
 from keras_attnvariants.serving.client.exchange import T
-from keras_attnvariants.serving.client.exchange import check_address
+from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.client.exchange import pause_after
 from keras_attnvariants.serving.client.exchange import reading
 from keras_attnvariants.serving.translator import DEFAULT
@@ -98,7 +98,7 @@ class Client(BaseTranslator):
         self._max_bytes = check_integer("max_message_bytes", max_message_bytes)
         self._longest = max_message_bytes // 8  # of a recording, to fit into a request
         self._known: dict[str, Signature] = {}
-        scheme, _ = check_address(address)
+        scheme, _ = split_address(address)
         # Each imports a library that the other does not need.
         protocol = "rest_api" if scheme in ("http", "https") else "grpc_api"
         found = import_module(f"keras_attnvariants.serving.client.{protocol}")

@@ -183,7 +183,7 @@ def without_password(address: str) -> str:
     return re.sub(r"^([a-z]+://)?.*@", r"\1", address)
 
 
-def check_address(address: str) -> tuple[str, str]:
+def split_address(address: str) -> tuple[str, str]:
     """The scheme of an address, or `""`, and its target for gRPC.
 
     Raises:

@@ -10,7 +10,7 @@ from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.client.exchange import Connection
-from keras_attnvariants.serving.client.exchange import check_address
+from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.client.exchange import check_size
 from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.client.exchange import reading
@@ -28,7 +28,7 @@ class Server:
     """
 
     def __init__(self, to: Connection) -> None:
-        scheme, self.address = check_address(to.address)
+        scheme, self.address = split_address(to.address)
         self._spec = protos.ModelSpec(name=to.model, version_label=to.label)
         if to.version is not None:
             self._spec.version.value = to.version

@@ -3,7 +3,7 @@
 import pytest
 
 from keras_attnvariants.serving import Client
-from keras_attnvariants.serving.client.exchange import check_address
+from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.client.exchange import parse_place
 
 
@@ -60,4 +60,4 @@ def test_anything_but_a_url_is_refused():
 
 @pytest.mark.parametrize("address", ["dns:///h:8500", "ipv4:///127.0.0.1:8500"])
 def test_names_that_grpc_resolves_are_left_to_it(address):
-    assert check_address(address)[1] == address
+    assert split_address(address)[1] == address
