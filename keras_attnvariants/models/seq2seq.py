@@ -15,6 +15,7 @@ from keras_attnvariants.models.embeddings import TokenEmbeddings
 from keras_attnvariants.models.lstm import LSTMDecoder
 from keras_attnvariants.models.lstm import LSTMEncoder
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import State
@@ -70,7 +71,7 @@ class Seq2SeqLSTM(EncoderDecoder):
         self.embedding_dim = check_integer("embedding_dim", embedding_dim)
         self.hidden_dim = check_integer("hidden_dim", hidden_dim)
         self.bidirectional = bidirectional
-        self.dropout_rate = dropout
+        self.dropout_rate = check_share("dropout", dropout)
         self.mask_padding = mask_padding
         if bidirectional and hidden_dim % 2:
             raise ValueError(

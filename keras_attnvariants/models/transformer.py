@@ -33,6 +33,7 @@ from keras_attnvariants.models.templates import Templates
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Shape
 from keras_attnvariants.utils.typing import State
@@ -141,6 +142,7 @@ class Transformer(EncoderDecoder):
         given["num_decoder_layers"] = check_optional_integer(
             "num_decoder_layers", num_decoder_layers
         )
+        check_share("dropout", dropout)
         check_choice("normalization", normalization, PLACEMENTS)
         check_choice("tie_embeddings", tie_embeddings, TYING)
         # A proxy: layers in a plain dict would become layers of the model.

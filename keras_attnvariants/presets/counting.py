@@ -18,6 +18,8 @@ import keras
 from keras_attnvariants.backend.private import forget_variables_without_values
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.models.templates import per_layer
+from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_optional_integer
 
 # One empty block in the encoder and one in the decoder.
 WITHOUT_SUBLAYERS = {
@@ -44,7 +46,7 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
 
     Raises:
         ValueError: the class of a layer in `config` is unknown, or `model` does not
-            accept an argument.
+            accept an argument or its value.
 
     Example:
 
@@ -73,8 +75,9 @@ def sublayers(config: Mapping[str, Any]) -> Counter[tuple[str, str]]:
 
     The keys are arguments of `Transformer` and their values for one block, as JSON.
     """
-    encoder = config["num_layers"]
-    decoder = config.get("num_decoder_layers") or encoder
+    encoder = check_integer("num_layers", config["num_layers"])
+    name = "num_decoder_layers"
+    decoder = check_optional_integer(name, config.get(name)) or encoder
     values: list[tuple[str, Any]] = []
     for argument, value, num_layers in (
         ("encoder_attention", config["encoder_attention"], encoder),

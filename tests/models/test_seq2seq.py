@@ -174,7 +174,7 @@ def test_a_sequence_beyond_max_length_is_refused(name):
         ({"source_vocabulary_size": 0}, "source_vocabulary_size.*Received: 0"),
         ({"source_vocabulary_size": 9, "pad_id": 9}, "pad_id.*9 tokens.*Received: 9"),
         ({"max_length": 0}, "max_length.*Received: 0"),
-        ({"dropout": 1.5}, "rate.*1.5"),
+        ({"dropout": 1.5}, "dropout.*1.5"),
     ],
 )
 def test_arguments_out_of_range_are_named(arguments, message):

@@ -139,6 +139,9 @@ def test_parts_of_the_name_and_classes_of_attention():
         ("kav/hc-sa/bible", {"num_heads": 3}, "`offsets` must divide num_heads=3"),
         ("kav/base/bible", {"heads": 4}, "heads"),
         ("kav/lstm/multi30k", {"num_heads": 4}, "num_heads"),
+        ("kav/base/bible", {"num_layers": -1}, "`num_layers`.*Received: -1"),
+        ("kav/base/bible", {"num_decoder_layers": 0}, "`num_decoder_layers`.*0"),
+        ("kav/base/bible", {"dropout": "a"}, "`dropout` must be.*Received: 'a'"),
     ],
 )
 def test_wrong_options_are_one_line_and_found_without_building(
