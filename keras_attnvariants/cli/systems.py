@@ -152,8 +152,8 @@ class SystemOptions:
         if self.saved_model is not None:
             check_place("--saved-model", self.saved_model, SAVED)
         if self.server is not None:
-            from keras_attnvariants.serving.client.exchange import split_address
             from keras_attnvariants.serving.client.exchange import parse_place
+            from keras_attnvariants.serving.client.exchange import split_address
 
             split_address(parse_place(self.server)["address"])
         if self.source_tag is not None and (self.model is None or self.count > 1):

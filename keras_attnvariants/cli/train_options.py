@@ -210,7 +210,9 @@ class DeviceOptions:
     def __post_init__(self) -> None:
         if self.coordinator is None:
             if (self.process, self.processes, self.wait) != (None, None, None):
-                raise ValueError("--process, --processes and --wait need --coordinator.")
+                raise ValueError(
+                    "--process, --processes and --wait need --coordinator."
+                )
         elif self.process is None or self.processes is None:
             raise ValueError("--coordinator needs --process and --processes.")
         if self.model_parallel is not None and not self._several:

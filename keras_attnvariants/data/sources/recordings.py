@@ -25,8 +25,8 @@ from typing import IO
 from typing import cast
 
 from keras_attnvariants.data.sources.archives import TARS
-from keras_attnvariants.data.sources.archives import check_size
 from keras_attnvariants.data.sources.archives import archive_errors
+from keras_attnvariants.data.sources.archives import check_size
 from keras_attnvariants.data.sources.download import FetchError
 from keras_attnvariants.data.tasks import Conversion
 from keras_attnvariants.data.text_files import held_out_split

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data.sources.archives import TARS
-from keras_attnvariants.data.sources.archives import members_of
 from keras_attnvariants.data.sources.archives import archive_errors
+from keras_attnvariants.data.sources.archives import members_of
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.lines import text_lines

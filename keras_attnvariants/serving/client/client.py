@@ -20,9 +20,9 @@ from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
 from keras_attnvariants.serving.client.exchange import T
-from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.client.exchange import pause_after
 from keras_attnvariants.serving.client.exchange import reading
+from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
 from keras_attnvariants.utils.checks import check_choice

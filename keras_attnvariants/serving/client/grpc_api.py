@@ -10,10 +10,10 @@ from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.client.exchange import Connection
-from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.client.exchange import check_size
 from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.client.exchange import reading
+from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.messages import protos
 
 _METADATA = "signature_def"

@@ -3,8 +3,8 @@
 import pytest
 
 from keras_attnvariants.serving import Client
-from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.client.exchange import parse_place
+from keras_attnvariants.serving.client.exchange import split_address
 
 
 @pytest.mark.parametrize(
