@@ -55,7 +55,7 @@ def block_size(length: Size, span: int) -> Size:
 
 
 def block_windows(x: Tensor, first: int, span: int, size: Size) -> Tensor:
-    """Cuts a sequence into overlapping blocks that contain the windows of positions.
+    """Cuts a sequence into overlapping blocks that hold the windows of positions.
 
     The window of position `i` of a block is its entries `i` to `i + span`.
 
@@ -85,12 +85,12 @@ def join_blocks(blocks: Tensor, length: Size) -> Tensor:
 
 
 def pair_sums(k: Tensor, v: Tensor) -> Tensor:
-    """Sums over positions of outer products: `[..., S, H, D]` to `[..., H, D, E]`."""
+    """Sums outer products over positions: `[..., S, H, D]` to `[..., H, D, E]`."""
     return ops.einsum("...shd,...she->...hde", k, v)
 
 
 def causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    """The values up to each position, weighted by `q . k`.
+    """Sums the values up to each position, weighted by `q . k`.
 
     Within a block of positions, queries are multiplied with keys. All previous blocks
     contribute one sum of products of keys and values.
@@ -106,9 +106,9 @@ def causal_sums(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     length = ops.shape(q)[1]
     size = block_size(length, 0)
     if q.shape[1] is None or q.shape[1] != k.shape[1]:
-        # No query sees keys beyond the last one.
-        enough = [(0, 0), (0, length), (0, 0), (0, 0)]
-        k, v = (section(ops.pad(x, enough), 0, length, axis=1) for x in (k, v))
+        # As many keys as queries: no query attends to later keys.
+        padding = [(0, 0), (0, length), (0, 0), (0, 0)]
+        k, v = (section(ops.pad(x, padding), 0, length, axis=1) for x in (k, v))
     q, k, v = (block_windows(x, 0, 0, size) for x in (q, k, v))
     weights = ops.einsum("bnthd,bnshd->bnhts", q, k)
     weights = ops.where(causal_pattern(size, size), weights, 0.0)
@@ -146,10 +146,11 @@ def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def block_band(kernel: np.ndarray, size: Size) -> Tensor:
-    """Float32 `[H, size, size + taps - 1]`: row `i` holds the taps from column `i`.
+    """Float32 `[H, size, size + taps - 1]`: the taps begin at column `i` of row `i`.
 
-    It is computed from the kernel, so graphs do not hold the whole band. The taps,
-    padded with zeros to one more than a row, are repeated: each row shifts them by one.
+    It is computed from the kernel, so graphs do not hold the whole band. The taps are
+    padded with zeros to one entry more than a row, and repeated. Each row therefore
+    holds them one column later than the row before.
     """
     taps, heads = kernel.shape
     width = size + taps - 1
@@ -159,7 +160,7 @@ def block_band(kernel: np.ndarray, size: Size) -> Tensor:
 
 
 def dense_band(kernel: np.ndarray, first: int, length: Size) -> Tensor:
-    """The full matrix: float32 `[H, L, L]`; row `i` holds the weights of all `j`."""
+    """The full matrix, float32 `[H, L, L]`; row `i` has the weights of position `i`."""
     return section(block_band(kernel, length), -first, length, axis=2)
 
 
@@ -182,12 +183,15 @@ def ngrams(x: Tensor, order: int) -> Tensor:
 
 
 def ngrams_by_order(x: Tensor, orders: Iterable[int]) -> dict[int, Tensor]:
-    """The n-grams `[B, L, n * D]` of a sequence `[B, L, D]`, of orders `n` and 1."""
+    """The n-grams `[B, L, n * D]` of a sequence `[B, L, D]`, by order `n`.
+
+    Order 1 is always among them.
+    """
     return {order: ngrams(x, order) for order in {1, *orders}}
 
 
 def last_ngrams(window: Tensor, width: int) -> dict[int, Tensor]:
-    """The n-grams that end with a window, `[B, K, n * D]`, of all orders `n`.
+    """The n-grams `[B, K, n * D]` at the end of a window, by order `n`.
 
     Args:
         window: consecutive tokens `[B, K, order * D]`, oldest first.
@@ -201,7 +205,7 @@ def last_ngrams(window: Tensor, width: int) -> dict[int, Tensor]:
 
 
 def complete(tokens: Tensor, order: int) -> Tensor:
-    """Bools, True where all tokens of an n-gram are; like `tokens` `[..., L]`.
+    """A mask of the n-grams whose tokens are all True in `tokens`, bool `[..., L]`.
 
     Tokens before the sequence count as False.
     """

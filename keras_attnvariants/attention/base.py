@@ -58,8 +58,9 @@ class BaseAttention(Saved, keras.layers.Layer):
             have fewer roles than its class.
         has_scores: whether the layer has weights over positions. A variant without
             them refuses `return_attention_scores`.
-        is_linear: whether time and memory are linear in length in a call without an
-            `attention_mask` and scores, and a step and its state do not grow with it.
+        is_linear: whether time and memory of a call are linear in length, without an
+            `attention_mask` and without scores, and those of a step do not depend on
+            it.
         num_heads: number of heads `H`; 1 unless the variant sets it.
     """
 

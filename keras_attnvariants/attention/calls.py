@@ -15,7 +15,8 @@ from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
-# The default in Keras, and why a layer without the option cannot honour another value.
+# Options of Keras: the default there, and the reason why a layer that lacks the option
+# cannot honour another value.
 OPTIONS = {
     "num_heads": (1, "it is one wide layer"),
     "key_dim": (None, "it has no queries and keys; `value_dim` is the width of a head"),
@@ -211,7 +212,7 @@ def check_lengths(layer: Any, query: Tensor, value: Tensor) -> None:
 
 
 def check_attention_mask(mask: Tensor | None) -> None:
-    """Raises if a mask for single queries and keys has another rank than 2 or 3."""
+    """Raises unless the rank of an `attention_mask` is 2 or 3."""
     if mask is not None and len(mask.shape) not in (2, 3):
         raise ValueError(
             "`attention_mask` must be [batch, query length, key length], or without "
@@ -252,13 +253,13 @@ def check_memory(layer: Any, memory: Memory) -> None:
     """Raises if `memory` is missing in cross-attention."""
     if memory is None and layer.roles == {"cross"}:
         raise ValueError(
-            f"`memory` must be what `prepare` returned: {type(layer).__name__} is "
+            f"`memory` must be the result of `prepare`: {type(layer).__name__} is "
             "cross-attention. Received: None"
         )
 
 
 def check_returned(layer: Any, method: str, found: Any, given: "Call | Step") -> Any:
-    """Returns what a method of a layer returned for a call or a step.
+    """Returns the result of a layer's method for a call or a step, if it is valid.
 
     Raises:
         TypeError: it is not a tuple of the right length (a tensor would unpack along

@@ -1,4 +1,4 @@
-"""The neural language model layer of Sun and Iyyer (2021), for both sides.
+"""The layer of Sun and Iyyer's (2021) neural language model, also for encoders.
 
 It concatenates the vectors of near tokens and averages of distant ones. Sun and Iyyer
 use it in the first layer of a language model; `ConcatenatedNgram` extends it to
@@ -67,7 +67,7 @@ class ConcatenatedNgram(NgramLayer):
     TensorShape([2, 7, 16])
     """
 
-    # The residual connection around the layer must not drop its output.
+    # The layer applies dropout itself: the residual connection around it must not.
     drops_output = True
 
     def __init__(

@@ -83,7 +83,8 @@ class RelativeBiasAttention(DotProductAttention):
         num_heads: number of heads `H`.
         num_buckets: number of buckets. With `bidirectional`, half of them are for
             keys after the query.
-        max_distance: distance, in tokens, beyond which all share the last bucket.
+        max_distance: distance, in tokens, beyond which all distances share the last
+            bucket.
         bidirectional: whether keys after the query have their own buckets, as in
             encoders; otherwise the layer can only be used in decoders.
         key_dim, value_dim, dropout, use_bias, seed, initializers, regularizers and

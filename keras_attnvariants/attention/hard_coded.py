@@ -1,8 +1,8 @@
 """Hard-coded Gaussian self-attention (You, Sun and Iyyer 2020).
 
-A head attends to a fixed distance from its own position: its weights are a normal
+A head attends at a fixed distance from its own position: its weights are a normal
 density around `position + offset`, cut off at the borders of the sentence and
-not renormalised. There are no learned queries and keys, and the weighted sum is a
+not renormalized. There are no learned queries and keys, and the weighted sum is a
 convolution with a constant kernel, at a cost linear in length. Cross-attention has the
 same offsets and the same density; see `hard_coded_cross`.
 """
@@ -92,8 +92,8 @@ class GaussianAttention(MultiHeadBase):
         """Weights `[..., H]` at signed distances `[..., H]` from the centres.
 
         Args:
-            distance: an array; or a float32 tensor.
-            xp: `numpy`, for arrays and in float64; or `keras.ops`, for tensors.
+            distance: an array, or a float32 tensor.
+            xp: `numpy` for arrays, which computes in float64; `keras.ops` for tensors.
         """
         deviation = np.asarray(self.deviations, "float64" if xp is np else "float32")
         weights = xp.exp(-0.5 * xp.square(distance / deviation))
@@ -143,7 +143,7 @@ class HardCodedAttention(GaussianAttention):
 
     In a head with offset `a`, the weight of position `j` for position `i` is
     `phi(j - (i + a))`, where `phi` is the normal density. Only the projections of
-    values and outputs are learned. Weights are not renormalised at borders, at
+    values and outputs are learned. Weights are not renormalized at borders, at
     padding, or where a causal mask cuts them off.
 
     Args:

@@ -178,7 +178,7 @@ def merge_heads(x: Tensor) -> Tensor:
 
 
 class SideBySide(keras.initializers.Initializer):
-    """Initialises the matrices of all heads, `[H, ..., units]`, as one matrix.
+    """Initializes the matrices of all heads, `[H, ..., units]`, as one matrix.
 
     Keras would treat such a kernel as a convolution kernel.
 

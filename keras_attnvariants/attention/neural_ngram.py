@@ -165,7 +165,7 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         output_projection: whether `W` is used. Without it, the widths of the heads
             must add up to the width of the query.
         value_dim, use_bias, initializers, regularizers and constraints: as in
-            `MultiHeadBase`. The matrices of all heads are initialised as one matrix.
+            `MultiHeadBase`. The matrices of all heads are initialized as one matrix.
 
     Raises:
         ValueError: a size does not fit, `head_input` is unknown, or a causal layer

@@ -42,11 +42,11 @@ class Options:
 
     @classmethod
     def of(cls, given: Any, rule: str) -> Self:
-        """Options from themselves, or from their Keras serialization.
+        """Returns options that are an object of this class or its Keras serialization.
 
         Args:
             given: the options.
-            rule: what they must be, as a sentence for the error message.
+            rule: the sentence of the error message that says which options are valid.
 
         Raises:
             TypeError: they are something else.

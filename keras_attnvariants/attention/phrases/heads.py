@@ -94,7 +94,7 @@ class PhraseHeads(keras.layers.Layer):
         self.cache = KeyValueCache(lists[0], *sizes, self.compute_dtype, lists[1])
         self.built = True
 
-    # How an n-gram is scored
+    # The scoring of n-grams
 
     def make_scoring(self, projection: Projection) -> None:
         """Makes the projections of queries and keys, and the sizes of keys.
@@ -130,7 +130,7 @@ class PhraseHeads(keras.layers.Layer):
     def queries(self, projected: list[Tensor]) -> list[Tensor]:
         """Scaled queries of all streams in turn, `[B, H, M * T, D]` for each order.
 
-        There is one list if all orders have the same queries.
+        The list has one entry if all orders have the same queries.
 
         Args:
             projected: the outputs `[B, T, H, D]` of `query_projections`.
@@ -268,7 +268,7 @@ class PhraseHeads(keras.layers.Layer):
         return self.queries_of_windows(queries), state
 
     def cached_memory(self, state: State, position: Size) -> State:
-        """The memory of the positions so far; a query per hypothesis, `[B, K, …]`."""
+        """The memory of the positions so far; the mask has one row per hypothesis."""
         entries = self.cache.read(state, position)
         mask = entries.mask[:, 0]
         if not self.group.with_missing:

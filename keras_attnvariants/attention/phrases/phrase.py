@@ -167,7 +167,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         memory: list[State],
         training: bool | None = False,
     ) -> tuple[Tensor, Tensor]:
-        """Attention of all heads: contexts `[B, T, C * H, D]`, and their weights.
+        """The attention of all heads to n-grams.
 
         Args:
             queries: the queries of each group of heads.

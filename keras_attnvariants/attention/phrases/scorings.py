@@ -73,7 +73,7 @@ class QueryK(PhraseHeads):
         return [reshape(ops.stack(widened, axis=3), shape)]
 
     def widened(self, query: Tensor, index: int) -> Tensor:
-        """The query for n-grams of an order, which has this index, as wide as a key."""
+        """The query for the order with this index, padded to the width of a key."""
         order, kinds = self.group.orders[index], len(self.key_projections())
         own = index if kinds > 1 else 0
         missing = [(self.window - order, 0), (own, kinds - 1 - own), (0, 0)]

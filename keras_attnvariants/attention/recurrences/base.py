@@ -39,7 +39,7 @@ class RecurrentLayer(DotProductAttention):
     def recurrent_dense(
         self, name: str, input_width: int, units: int, rows_before: int = 0
     ) -> keras.layers.Dense:
-        """A built dense layer without bias, initialised like the input projections.
+        """A built dense layer without bias, initialized like the input projections.
 
         Args:
             name: name of the layer.

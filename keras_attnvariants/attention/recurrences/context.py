@@ -1,10 +1,11 @@
-"""The previous context joins the query: products with all keys at every position.
+"""The recurrence in which queries depend on the previous context.
 
-In a TensorFlow graph on a CPU, a scan runs operation by operation. For long sequences,
-an XLA program replaces it and takes half the time. The program computes two rows at
-once, where a row is one head of one sentence. Each row has its own matrices, which are
-read at each position; those of two rows fit into the cache of a core. A program is
-compiled for each shape, so lengths are rounded up.
+Each position needs products with all keys, within a scan. In a TensorFlow graph on a
+CPU, a scan runs operation by operation. For long sequences, an XLA program replaces it
+and takes half the time. The program computes two rows at once, where a row is one head
+of one sentence. Each row has its own matrices, which are read at each position; those
+of two rows fit into the cache of a core. A program is compiled for each shape, so
+lengths are rounded up.
 """
 
 import functools

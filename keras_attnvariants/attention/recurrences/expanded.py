@@ -283,7 +283,7 @@ class ExpandedFull(ExpandedContext):
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
 class ExpandedHeadKey(ExpandedList):
-    """The extra value is the head's context, the key a projection (Eq. 8, "expand v4").
+    """The extra value is the head's context, the key its projection (Eq. 8, "v4").
 
     State: the contexts, `[B, K, H, D]`.
     """

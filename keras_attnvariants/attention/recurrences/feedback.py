@@ -178,7 +178,7 @@ class PreviousWeights(Feedback):
         }
 
     def prepare(self, layer: RecurrentLayer, memory: State) -> State:
-        # What a weight of 1 adds to the energy of each key.
+        # `gain`: the energy that a weight of 1 adds to each key.
         keys = memory["key"]
         row = layer.recurrent["query"](ops.ones((1, 1), keys.dtype)) * layer.scale
         row = split_heads(row, layer.num_heads)[0]  # [H, D]
