@@ -2,7 +2,8 @@
 
 The paper is a course report. The LSTM models and the data follow the released code. For
 the Transformers, the report gives depth, heads, width and dropout; the notes of the
-presets say what it leaves open. Sizes, training and scores are in `cs287.toml`.
+presets say which settings it leaves open. Sizes, training and scores are in
+`cs287.toml`.
 """
 
 from collections.abc import Callable

@@ -63,7 +63,7 @@ def own_architecture(name: str, num_heads: int, **sizes: Any) -> dict[str, Any]:
 def options(model: Preset, corpus: str) -> dict[str, Any]:
     """The options of a published preset in our size for a corpus.
 
-    Our models differ only in attention. The exception are those of the CS287 report,
+    Our models differ only in attention. The exceptions are those of the CS287 report,
     which keep every published setting but sizes, dropout and vocabulary.
     """
     sizes = OURS["sizes"][corpus]

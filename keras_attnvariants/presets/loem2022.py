@@ -1,8 +1,9 @@
 """Loem, Takase, Kaneko and Okazaki 2022: multi-head neural n-grams.
 
 Neural n-grams, local attention or learned attention serve as self-attention, in all
-layers or in some. What the paper leaves open follows the original Transformer:
-post-normalization, and biases in attention as in the library that the paper used.
+layers or in some. Settings that the paper leaves open are those of the original
+Transformer: post-normalization, and biases in attention as in the library that the
+paper used.
 
 Neural n-grams have the form that matches the published number of parameters: no output
 projection, and windows of `n` vectors in the encoder too. `neural-ngram-as-written`
@@ -21,8 +22,8 @@ from keras_attnvariants.presets.preset import learned_attention
 
 N = 5
 
-# What the self-attention of a stack depends on: arguments of `architecture`, and
-# `causal`, true for the decoder.
+# The settings that determine the self-attention of a stack: arguments of
+# `architecture`, and `causal`, true for the decoder.
 Stack = Mapping[str, Any]
 
 
@@ -76,7 +77,7 @@ def lowest_ngram(stack: Stack, count: int) -> list[dict[str, Any]]:
 
 
 def concatenated_ngram(stack: Stack) -> list[dict[str, Any] | None]:
-    """Concatenated n-grams in the first layer, where they are the feed-forward too."""
+    """Concatenated n-grams in the first layer, also in place of its feed-forward."""
     ngram = layer_config(
         "ConcatenatedNgram",
         hidden_dim=stack["intermediate_dim"],

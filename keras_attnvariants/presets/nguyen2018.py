@@ -1,8 +1,9 @@
 """Nguyen and Joty 2018: phrase-based attention.
 
 Every attention layer of the Transformer, cross-attention included, attends to n-grams.
-What the paper leaves open follows the library that it used: pre-normalization, no
-biases in attention, dropout inside attention and feed-forward sub-layers.
+Settings that the paper leaves open are those of the library that it used:
+pre-normalization, no biases in attention, dropout inside attention and feed-forward
+sub-layers.
 """
 
 from collections.abc import Callable
@@ -71,7 +72,7 @@ def architecture(
     return {**sizes, **{place: sublayer(place) for place in PLACES}}
 
 
-# Structures, and what their scoring is called.
+# Structures by the names of their models, in which `{}` stands for the scoring.
 STRUCTURES: dict[str, Callable[[str, int], dict[str, Any]]] = {
     "homogeneous-{}-44": partial(homogeneous, shares=(4, 4)),
     "homogeneous-{}-323": partial(homogeneous, shares=(3, 2, 3)),

@@ -236,8 +236,8 @@ class Preset(JupyterMixin):
                 published vocabulary, or vocabularies.
             dtype: dtype policy of the model; `None` for Keras' current policy.
             **overrides: other values for `options`, or any other argument of
-                `model`. What depends on an option follows it, such as a list with
-                one entry per layer.
+                `model`. Arguments that depend on an option change with it, such as a
+                list with one entry per layer.
 
         Raises:
             ValueError: an override names no argument, or a value is out of range.

@@ -1,10 +1,10 @@
 """Rosendahl, Herold, Petrick and Ney 2021: recurrent cross-attention.
 
-A Transformer with one of nine recurrences in every cross-attention. What the paper
-leaves open follows a later public configuration of the same group for Romanian:
-pre-normalization, no biases in attention, a bias in the output projection, dropout
-inside attention and feed-forward sub-layers, initializers of attention, settings of
-Adam, beam size and vocabulary.
+A Transformer with one of nine recurrences in every cross-attention. Settings that the
+paper leaves open are those of a later public configuration of the same group for
+Romanian: pre-normalization, no biases in attention, a bias in the output projection,
+dropout inside attention and feed-forward sub-layers, initializers of attention,
+settings of Adam, beam size and vocabulary.
 """
 
 from collections.abc import Callable

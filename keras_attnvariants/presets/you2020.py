@@ -1,9 +1,9 @@
 """You, Sun and Iyyer 2020: hard-coded Gaussian attention.
 
 Each preset is one architecture on one corpus, in the size that the paper uses for the
-corpus. What the paper leaves open follows its released code: post-normalization,
-dropout on embeddings and sub-layer outputs only, no biases in attention, all embeddings
-tied.
+corpus. Settings that the paper leaves open are those of its released code:
+post-normalization, dropout on embeddings and sub-layer outputs only, no biases in
+attention, all embeddings tied.
 """
 
 from collections.abc import Sequence
