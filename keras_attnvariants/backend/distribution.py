@@ -180,8 +180,8 @@ def device_names(each: int | None) -> list[str]:
     fewest, most = min(map(len, owned)), max(map(len, owned))
     if fewest != most:
         raise ValueError(
-            "All processes must see equally many devices: hide the others, for example "
-            f"by CUDA_VISIBLE_DEVICES. Received: {fewest} to {most}"
+            "All processes must see the same number of devices: hide the others, for "
+            f"example with CUDA_VISIBLE_DEVICES. Received: {fewest} to {most}"
         )
     if each is not None and each > fewest:
         kind = owned[0][0].partition(":")[0]
@@ -239,8 +239,8 @@ def local_values(model: keras.Model) -> contextlib.AbstractContextManager[Any]:
 def weigh_batches(model: keras.Model) -> None:
     """Weighs the loss of a batch in `fit` and `evaluate` by the rows that count.
 
-    Keras weighs it by all rows, including padding rows that were added because of
-    several devices. Nothing changes on one device.
+    Keras weighs it by all rows, including the padding rows that several devices need.
+    Nothing changes on one device.
 
     Args:
         model: a compiled model.

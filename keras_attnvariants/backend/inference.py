@@ -167,7 +167,7 @@ class _Copier:
         return Table(rows, product, scale)
 
     def multiplies_integers(self, layer: Any) -> bool:
-        """Whether the integers of a quantized layer are multiplied here as such."""
+        """Whether a quantized layer is computed as a product of integers here."""
         if self.fixed or not runs_by_rows():
             return self.fixed and is_plain_int8(layer)
         import tensorflow as tf
@@ -217,7 +217,7 @@ def is_float(value: Any) -> bool:
 
 
 def cast(value: Any, dtype: str) -> Any:
-    """A tensor in a dtype; what has the dtype already, and `None`, as it is."""
+    """A tensor in a dtype. If it has this dtype already, or is `None`, it is kept."""
     if value is None or keras.backend.standardize_dtype(value.dtype) == dtype:
         return value
     return ops.cast(value, dtype)

@@ -106,7 +106,7 @@ class Dropout(keras.layers.Dropout):
         if dropped == LEVELS:
             return ops.zeros_like(inputs)
         bits = random_bits(inputs, self.seed_generator.next())
-        # The gradient keeps only the bools of this, one byte per element.
+        # The gradient needs only `bits >= dropped`, one byte per element.
         kept = inputs * (LEVELS / (LEVELS - dropped))
         return ops.where(bits >= dropped, kept, ops.zeros((), inputs.dtype))
 

@@ -27,15 +27,15 @@ OPTIMIZERS = {
 
 
 def onnx_call(model: Any, signature: Any, opset: int | None = None) -> bytes:
-    """The ONNX graph of calls of a Keras model, whose output is `logits`.
+    """The ONNX graph of the `call` of a Keras model, with the output `logits`.
 
     Args:
-        model: built.
+        model: a built model.
         signature: the types of its arguments, nested `keras.InputSpec` with names.
         opset: the version of ONNX's operators; by default `OPSET`.
 
     Raises:
-        ValueError: ONNX has no form of an operator.
+        ValueError: ONNX has no equivalent of an operator.
     """
     specs = tf.nest.map_structure(
         lambda x: tf.TensorSpec(x.shape, x.dtype, x.name), signature
@@ -63,7 +63,7 @@ def onnx_graph(
         opset: the version of ONNX's operators; by default `OPSET`.
 
     Raises:
-        ValueError: ONNX has no form of an operator.
+        ValueError: ONNX has no equivalent of an operator.
     """
     # tf2onnx logs its optimizations, and operators that it cannot convert.
     logging.getLogger("tf2onnx").setLevel(logging.CRITICAL)

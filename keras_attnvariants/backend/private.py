@@ -40,8 +40,8 @@ def otherwise(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[
                 warnings.warn(
                     f"Keras {keras.__version__} and its backend lack what "
                     f"`{function.__name__}` of keras_attnvariants uses ({error}): a "
-                    "slower public way is taken. `kav doctor` says which releases were "
-                    "tested",
+                    "slower public way replaces it. `kav doctor` says which releases "
+                    "were tested",
                     stacklevel=1,
                 )
             return other(*args, **kwargs)

@@ -48,8 +48,8 @@ class Product:
         dtype: dtype of inputs and outputs; other inputs are cast to it.
         bias: `b`, `[O]`, or `None`.
         activation: a function of tensors, or `None`.
-        joint: one product that replaces several products of the same inputs, for tuples
-            of their identities; this product is the first of each tuple.
+        joint: products that replace several products of the same inputs, of which this
+            one is the first. The keys are tuples of the ids of the replaced objects.
     """
 
     kernel: Any

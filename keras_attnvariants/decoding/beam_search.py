@@ -9,8 +9,8 @@ A hypothesis of length `|y|`, including EOS, has the score
 `log p(y | x) * ((5 + 1) / (5 + |y|)) ** length_penalty` (Wu et al. 2016). Of the `2 K`
 best continuations at each position, those that end join the `N` finished hypotheses,
 and the `K` best others continue. A sentence is done when no live hypothesis can beat
-its worst finished one. Ties are decided in favor of the hypothesis that finished first,
-then of the better parent, then of the smaller id.
+its worst finished one. Ties are decided in favour of the hypothesis that finished
+first, then of the better parent, then of the smaller id.
 """
 
 from dataclasses import dataclass
@@ -69,7 +69,7 @@ def beam_search(
         beam_size: number `K` of live hypotheses. 1 is greedy search: the most probable
             token at each position, until EOS. Length normalization then changes only
             the score, not the translation.
-        length_penalty: larger values favor longer translations; 0 for no effect. By
+        length_penalty: larger values favour longer translations; 0 for no effect. By
             default, this and `beam_size` are those of the model's `search_settings`.
         n_best: number `N` of hypotheses to return; it may exceed `beam_size`.
         min_length: minimum number of tokens before EOS; by default the model's value.

@@ -152,7 +152,7 @@ class Constraints:
         return ops.where(is_last, self.eos_id, forced)
 
     def are_allowed(self, tokens: Tensor, position: Tensor) -> Tensor:
-        """The tokens `[B, K, M]` that are allowed where none is forced: bool, alike."""
+        """Whether tokens `[B, K, M]` are allowed where none is forced: a bool mask."""
         allowed = ops.not_equal(tokens, self.pad_id)
         allowed &= ops.not_equal(tokens, self._bos_id)
         if is_used(self._min_length):

@@ -161,7 +161,7 @@ def draw(weights: Tensor, number: Tensor) -> Tensor:
     """
     sums = ops.cumsum(weights, axis=-1)
     is_beyond = (sums > number[..., None] * sums[..., -1:]) & (weights > 0)
-    # In a compiled program, sums need not be monotonic; possibly none is beyond.
+    # In a compiled program, sums need not be monotonic, and none may be beyond.
     found = ops.any(is_beyond, axis=-1)
     first = ops.argmax(ops.cast(is_beyond, "int32"), axis=-1)
     return ops.where(found, first, ops.argmax(weights, axis=-1))

@@ -216,11 +216,11 @@ def pad_tensor(x: Tensor, larger: Tensor) -> Tensor:
 
 
 def for_decoding(model: Any) -> Any:
-    """A step model with the weights of a model in the form in which steps use them.
+    """A copy of a step model with its weights in the form in which steps use them.
 
     Args:
-        model: a Keras model, for an `inference_copy` of it; or any step model, whose
-            method `inference_copy` is called if it exists.
+        model: a Keras model; or any step model, which is returned as it is unless it
+            has a method `inference_copy`.
     """
     if isinstance(model, keras.layers.Layer):
         return inference_copy(model)

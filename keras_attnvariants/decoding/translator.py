@@ -125,7 +125,7 @@ class Translator(TextTasks):
         translator(["Where is the station?"])
         ```
         """
-        # From the top of the package: the zoo knows nothing of folders.
+        # Imported here: the modules of models and decoding do not read model folders.
         import keras_attnvariants as kav
 
         model, tokenizer = kav.load_model(name)
@@ -260,7 +260,7 @@ class Translator(TextTasks):
         """
         if len(sources) != len(targets):
             raise ValueError(
-                "`sources` and `targets` must be of equal number. Received: "
+                "`sources` and `targets` must have the same length. Received: "
                 f"{len(sources)} sources, {len(targets)} targets"
             )
         sides = [self._encode("sources", sources), self._encode("targets", targets)]

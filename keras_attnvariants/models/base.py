@@ -24,7 +24,7 @@ from keras_attnvariants.utils.machine import check_extra
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import Tensor
 
-# `keras_attnvariants.data.tasks` says more about them.
+# `keras_attnvariants.data.tasks` describes them.
 TASKS = ("translation", "summarisation", "speech")
 # The name of the model input with which attention weights are compared.
 ALIGNMENTS = "alignments"
@@ -32,7 +32,7 @@ ALIGNMENTS = "alignments"
 
 @dataclass(frozen=True)
 class SearchSettings:
-    """The settings of a beam search that a model carries with it.
+    """The settings of a beam search that are stored in a model.
 
     A preset sets its paper's settings in the models that it builds; they are saved and
     loaded with the model. Search, translation, evaluation and export use them as
@@ -128,7 +128,7 @@ class EncoderDecoder(keras.Model):
         pad_id, bos_id, eos_id: ids of the special tokens.
         search_settings: how the model is decoded by default, as `SearchSettings` or
             its fields; `None` for the defaults.
-        task: name of what the model does, such as `"translation"`; see
+        task: name of the model's task, such as `"translation"`; see
             `keras_attnvariants.data.tasks`.
         **kwargs: as in `keras.Model`, such as `dtype` and `name`.
 

@@ -217,8 +217,8 @@ def apply_blocks(
     Args:
         blocks: encoder or decoder blocks.
         x: `[B, L, width]`.
-        scores: a dict with the names of blocks as keys, in which the attention weights
-            of these blocks are stored; `None` if none are requested.
+        scores: a dict whose keys are the names of blocks. The attention weights of
+            these blocks become its values. `None` if none are requested.
         **options: further arguments of every block.
     """
     for block in blocks:

@@ -47,8 +47,8 @@ def without_token(weights: Tensor, mask: Tensor) -> Tensor:
     """
     if weights.shape[-1] != mask.shape[1]:
         raise ValueError(
-            "With `source_eos`, there are attention weights of tokens only. Received: "
-            f"those of {weights.shape[-1]} phrases in {mask.shape[1]} tokens"
+            "With `source_eos`, a model returns attention weights of tokens only. "
+            f"Received: those of {weights.shape[-1]} phrases in {mask.shape[1]} tokens"
         )
     is_followed = mask[:, 1:]  # [B, S]: whether another token follows
     return zero_masked(weights[..., :-1], is_followed, axis=len(weights.shape) - 1)

@@ -14,7 +14,7 @@ from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
 
-# What the members of an ensemble must have in common.
+# Attributes that must be equal for all members of an ensemble.
 SHARED_ATTRIBUTES = (
     "vocabulary_size",
     "source_vocabulary_size",
@@ -38,8 +38,8 @@ class Ensemble(keras.Model):
     Args:
         members: step models with the same vocabularies and special tokens, such as
             runs of one preset with several seeds.
-        average: what is averaged: `"probabilities"` (the logarithm of their mean) or
-            `"log_probabilities"` (a geometric mean, which is low if one member is).
+        average: `"probabilities"` for the logarithm of their mean, or
+            `"log_probabilities"` for a geometric mean, which is low if one member is.
         search_settings: as for any model; by default those of the first member.
         **kwargs: as in `keras.Model`.
 

@@ -121,8 +121,8 @@ def embedding_dim(hidden_dim: int, positions: keras.layers.Layer) -> int:
     width = hidden_dim - positions.concatenated_dim
     if width < 1:
         raise ValueError(
-            "`hidden_dim` must be larger than what `positions` take of it "
-            f"({positions.concatenated_dim}). Received: hidden_dim={hidden_dim}"
+            "`hidden_dim` must be larger than the width of `positions`, "
+            f"{positions.concatenated_dim}. Received: hidden_dim={hidden_dim}"
         )
     return width
 

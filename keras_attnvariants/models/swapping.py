@@ -17,13 +17,13 @@ from keras_attnvariants.models.templates import check_role
 
 @dataclass(frozen=True)
 class SwappedLayer:
-    """A replaced layer and the fate of its weights; `print` shows one line.
+    """A replaced layer, and what became of its weights; `print` shows one line.
 
     Attributes:
         name: name of the layer, before and after.
         before, after: names of the old and the new class.
         taken: weights of the old layer that the new one has taken over.
-        left: weights of the old layer that mean nothing in the new one.
+        left: weights of the old layer that the new one does not use.
         new: weights of the new layer that have their initial values.
     """
 

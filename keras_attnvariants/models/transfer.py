@@ -20,12 +20,12 @@ _IRRELEVANT = ("name", "dtype", "trainable")
 
 
 class TakenWeights(NamedTuple):
-    """Fate of the weights of two models; `print` shows a table of their parts.
+    """The result of `take_weights`; `print` shows a table by part of the models.
 
     Attributes:
         taken: paths of the weights that the new model has taken over, and their numbers
             of elements.
-        left: the same for weights of the old model that mean nothing in the new one.
+        left: the same for weights of the old model that the new one does not use.
         new: the same for weights of the new model that have their initial values.
     """
 
@@ -72,7 +72,7 @@ def take_weights(old: keras.Model, new: keras.Model) -> TakenWeights:
         taken.add(path)
     if all(len(ours[path].shape) < 2 for path in taken):
         raise ValueError(
-            "A model that goes on from a trained one must have the same sizes. "
+            "A model that starts from a trained one must have the same sizes. "
             f"Received: {_sizes(new)} for {_sizes(old)}"
         )
     return TakenWeights(

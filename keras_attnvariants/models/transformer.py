@@ -40,7 +40,7 @@ from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
 # Local names in the constructor of `Transformer` that it does not store itself.
-NOT_OURS = ("self", "__class__", "vocabulary_size", "kwargs")
+NOT_STORED = ("self", "__class__", "vocabulary_size", "kwargs")
 
 
 @keras.saving.register_keras_serializable(package=PACKAGE)
@@ -71,7 +71,7 @@ class Transformer(EncoderDecoder):
         softmax_bias: whether the output projection has a bias.
         source_eos: whether the model appends an EOS to the source ids. Returned
             attention weights do not include it.
-        source_embedding: a template of a layer that replaces the source embeddings,
+        source_embedding: template of the layer that replaces the source embeddings,
             such as `SpeechFrontEnd`. `tie_embeddings="all"` then ties target and output
             embeddings only, and the layer defines the size of the source vocabulary.
         **kwargs: as in `EncoderDecoder`: `source_vocabulary_size` if it differs,
@@ -125,7 +125,7 @@ class Transformer(EncoderDecoder):
         source_embedding: keras.layers.Layer | None = None,
         **kwargs: Any,
     ) -> None:
-        given = {k: v for k, v in locals().items() if k not in NOT_OURS}
+        given = {k: v for k, v in locals().items() if k not in NOT_STORED}
         names = "pad_id", "source_vocabulary_size"
         of_source = {name: kwargs.get(name) for name in names}
         templates.check_source_embedding(
