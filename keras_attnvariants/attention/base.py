@@ -22,13 +22,13 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
-from keras_attnvariants.attention.calls import both
 from keras_attnvariants.attention.calls import check_attention_mask
 from keras_attnvariants.attention.calls import check_lengths
 from keras_attnvariants.attention.calls import check_memory
 from keras_attnvariants.attention.calls import check_refused
 from keras_attnvariants.attention.calls import check_returned
 from keras_attnvariants.attention.calls import check_scores_wanted
+from keras_attnvariants.attention.calls import combine_masks
 from keras_attnvariants.attention.calls import without_keras_options
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.registry import Saved
@@ -141,9 +141,8 @@ class BaseAttention(Saved, keras.layers.Layer):
         check_attention_mask(attention_mask)
         check_refused(self, value, key, attention_mask, use_causal_mask)
         check_scores_wanted(self, return_attention_scores)
-        masks = Masks(
-            query_mask, both(value_mask, key_mask), attention_mask, use_causal_mask
-        )
+        key_mask = combine_masks(value_mask, key_mask)
+        masks = Masks(query_mask, key_mask, attention_mask, use_causal_mask)
         given = Call(query, value, key, masks, return_attention_scores, training)
         context, scores = check_returned(self, "attend", self.attend(given), given)
         output = self.project_output(zero_masked(context, query_mask), training)

@@ -83,9 +83,10 @@ class Masks(NamedTuple):
         mask = None if self.key is None else ops.cast(self.key, "bool")[:, None, :]
         if self.attention is not None:
             pattern = ops.cast(self.attention, "bool")
-            mask = both(mask, pattern if len(pattern.shape) == 3 else pattern[None])
+            pattern = pattern if len(pattern.shape) == 3 else pattern[None]
+            mask = combine_masks(mask, pattern)
         if self.causal:
-            mask = both(mask, causal_pattern(query_length, key_length)[None])
+            mask = combine_masks(mask, causal_pattern(query_length, key_length)[None])
         return mask
 
     def applied_to(self, weights: Tensor) -> Tensor:
@@ -154,7 +155,7 @@ def causal_pattern(query_length: Size, key_length: Size) -> Tensor:
     return ops.arange(key_length)[None, :] <= ops.arange(query_length)[:, None]
 
 
-def near(
+def window_pattern(
     query_positions: Tensor, key_positions: Tensor, first: int, last: int
 ) -> Tensor:
     """Bool `[T, S]`, True where the key is `first` to `last` positions later.
@@ -168,7 +169,7 @@ def near(
     return ops.logical_and(distance >= first, distance <= last)
 
 
-def both(first: Tensor | None, second: Tensor | None) -> Tensor | None:
+def combine_masks(first: Tensor | None, second: Tensor | None) -> Tensor | None:
     """The conjunction of two masks, either of which may be `None`."""
     if first is None:
         return second

@@ -178,9 +178,10 @@ class DotProductAttention(SoftmaxAttention):
             first: position of the first key, relative to the first query.
         """
         products = ops.einsum("bthd,bshd->bhts", q, k)
-        at, keys_at = positions(ops.shape(q)[1]), positions(ops.shape(k)[1]) + first
+        query_positions = positions(ops.shape(q)[1])
+        key_positions = positions(ops.shape(k)[1]) + first
         mask = None if mask is None else mask[:, None]
-        energies, mask = self.energies(products, at, keys_at, mask)
+        energies, mask = self.energies(products, query_positions, key_positions, mask)
         return self.average(energies, v, mask, training)
 
     def average(

@@ -14,9 +14,9 @@ from keras_attnvariants.attention.banded import block_windows
 from keras_attnvariants.attention.banded import join_blocks
 from keras_attnvariants.attention.cache import RingCache
 from keras_attnvariants.attention.calls import Call
-from keras_attnvariants.attention.calls import both
+from keras_attnvariants.attention.calls import combine_masks
 from keras_attnvariants.attention.calls import mask_or_ones
-from keras_attnvariants.attention.calls import near
+from keras_attnvariants.attention.calls import window_pattern
 from keras_attnvariants.attention.dot_product import DotProductAttention
 from keras_attnvariants.attention.dot_product import positions
 from keras_attnvariants.attention.registry import WIDTHS
@@ -84,8 +84,8 @@ class LocalAttention(DotProductAttention):
         key_positions: Tensor,
         mask: Tensor | None,
     ) -> tuple[Tensor, Tensor | None]:
-        window = near(query_positions, key_positions, 1 - self.n, self.n - 1)
-        return products, both(mask, window)
+        window = window_pattern(query_positions, key_positions, 1 - self.n, self.n - 1)
+        return products, combine_masks(mask, window)
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         if call.masks.attention is not None:
@@ -115,8 +115,9 @@ class LocalAttention(DotProductAttention):
         mask = flat(exists)[:, None]
         if masks.causal:
             # Positions are relative to the start of a block: only distances matter.
-            at, keys_at = positions(size), positions(size + span) + first
-            mask = both(mask, near(at, keys_at, first, 0))
+            key_positions = positions(size + span) + first
+            window = window_pattern(positions(size), key_positions, first, 0)
+            mask = combine_masks(mask, window)
         context, _ = self.attend_heads(
             flat(q), flat(k), flat(v), mask, call.training, first
         )

@@ -90,7 +90,7 @@ class ProjectedAttention(BaseAttention):
         return layer
 
     def dense_options(
-        self, name: str, initializer: keras.initializers.Initializer | None = None
+        self, name: str, initializer: keras.initializers.Initializer | None
     ) -> dict[str, Any]:
         """Arguments of a Keras layer with a kernel and a bias."""
         initializer = initializer or self.kernel_initializer

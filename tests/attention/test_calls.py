@@ -14,15 +14,15 @@ from keras_attnvariants.attention import Call
 from keras_attnvariants.attention import Masks
 from keras_attnvariants.attention import Step
 from keras_attnvariants.attention.calls import OPTIONS
-from keras_attnvariants.attention.calls import both
 from keras_attnvariants.attention.calls import causal_pattern
 from keras_attnvariants.attention.calls import check_attention_mask
 from keras_attnvariants.attention.calls import check_lengths
 from keras_attnvariants.attention.calls import check_memory
 from keras_attnvariants.attention.calls import check_refused
 from keras_attnvariants.attention.calls import check_scores_wanted
+from keras_attnvariants.attention.calls import combine_masks
 from keras_attnvariants.attention.calls import mask_or_ones
-from keras_attnvariants.attention.calls import near
+from keras_attnvariants.attention.calls import window_pattern
 from keras_attnvariants.attention.calls import zero_masked
 from tests.attention.conformance import lengths_mask
 from tests.attention.conformance import to_numpy
@@ -68,21 +68,21 @@ def test_a_causal_pattern_is_a_triangle(lengths):
 
 
 def test_bands_are_distances_from_the_row():
-    found = to_numpy(near(ops.arange(4), ops.arange(5), -1, 2))
+    found = to_numpy(window_pattern(ops.arange(4), ops.arange(5), -1, 2))
     for i, j in np.ndindex(4, 5):
         assert found[i, j] == (-1 <= j - i <= 2)
     positions = ops.convert_to_tensor(np.array([7], "int32"))
     keys = ops.convert_to_tensor(np.array([4, 5, 6, 7, 8], "int32"))
-    found = to_numpy(near(positions, keys, -2, 0))
+    found = to_numpy(window_pattern(positions, keys, -2, 0))
     assert found.tolist() == [[False, True, True, True, False]]
 
 
 def test_one_mask_or_the_other_or_both():
     first, second = np.array([True, True, False]), np.array([True, False, True])
-    assert both(None, None) is None
-    assert both(first, None) is first
-    assert both(None, second) is second
-    assert to_numpy(both(first, second)).tolist() == [True, False, False]
+    assert combine_masks(None, None) is None
+    assert combine_masks(first, None) is first
+    assert combine_masks(None, second) is second
+    assert to_numpy(combine_masks(first, second)).tolist() == [True, False, False]
 
 
 def test_weights_of_masked_keys_are_zero():

@@ -35,7 +35,7 @@ from keras_attnvariants.utils.typing import Tensor
 Projection: TypeAlias = Callable[[str, int, int], keras.layers.Dense]
 
 # The order of n-grams, and a projection of such n-grams.
-Ordered: TypeAlias = tuple[int, keras.layers.Dense]
+NgramProjection: TypeAlias = tuple[int, keras.layers.Dense]
 
 # N-grams `[B, L, order * width]` by order.
 Ngrams: TypeAlias = Mapping[int, Tensor]
@@ -115,15 +115,15 @@ class PhraseHeads(keras.layers.Layer):
 
     # Projections are listed with the order of the n-grams that they read.
 
-    def query_projections(self) -> list[Ordered]:
+    def query_projections(self) -> list[NgramProjection]:
         """The projections of n-grams of the query."""
         return list(zip(self.query_orders, self.query_denses, strict=True))
 
-    def key_projections(self) -> list[Ordered]:
+    def key_projections(self) -> list[NgramProjection]:
         """The projections of n-grams of the key."""
         return list(zip(self.group.orders, self.key_denses, strict=True))
 
-    def value_projections(self) -> list[Ordered]:
+    def value_projections(self) -> list[NgramProjection]:
         """The projections of n-grams of the value."""
         return list(zip(self.group.orders, self.value_denses, strict=True))
 
@@ -157,7 +157,9 @@ class PhraseHeads(keras.layers.Layer):
         found = [*by_order(of_query).values(), *by_order(of_all).values()]
         return [group for group in found if len(group) > 1]
 
-    def project(self, projections: list[Ordered], grams: Ngrams) -> list[Tensor]:
+    def project(
+        self, projections: list[NgramProjection], grams: Ngrams
+    ) -> list[Tensor]:
         """The outputs of projections, `[B, L, H, D]` each."""
         found: dict[int, Tensor] = {}
         for order, group in by_order(projections).items():
@@ -278,7 +280,9 @@ class PhraseHeads(keras.layers.Layer):
         return {"keys": [keys], "value": value, "mask": mask}
 
 
-def by_order(projections: list[Ordered]) -> dict[int, tuple[keras.layers.Dense, ...]]:
+def by_order(
+    projections: list[NgramProjection],
+) -> dict[int, tuple[keras.layers.Dense, ...]]:
     """The projections of each order."""
     return {
         order: tuple(dense for n, dense in projections if n == order)

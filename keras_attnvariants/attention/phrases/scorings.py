@@ -5,7 +5,7 @@ from itertools import product
 from keras import ops
 
 from keras_attnvariants.attention.banded import ngrams
-from keras_attnvariants.attention.phrases.heads import Ordered
+from keras_attnvariants.attention.phrases.heads import NgramProjection
 from keras_attnvariants.attention.phrases.heads import PhraseHeads
 from keras_attnvariants.attention.phrases.heads import Projection
 from keras_attnvariants.attention.phrases.heads import joined
@@ -43,11 +43,11 @@ class QueryK(PhraseHeads):
         """Makes the projections of keys."""
         self.key_dense = projection("key", self.key_dim, self.widths.key)
 
-    def query_projections(self) -> list[Ordered]:
+    def query_projections(self) -> list[NgramProjection]:
         orders = [order for order, _ in self.pairs]
         return list(zip(orders, self.query_denses, strict=True))
 
-    def key_projections(self) -> list[Ordered]:
+    def key_projections(self) -> list[NgramProjection]:
         return [(1, self.key_dense)]
 
     def queries(self, projected: list[Tensor]) -> list[Tensor]:
@@ -67,12 +67,12 @@ class QueryK(PhraseHeads):
 
     def queries_of_windows(self, queries: list[Tensor]) -> list[Tensor]:
         """`[B, H, M * T * N, D]`, with zeros for keys that an order does not use."""
-        widened = [self.widened(query, i) for i, query in enumerate(queries)]
-        batch, heads, rows, width = ops.shape(widened[0])
+        padded = [self.pad_query(query, i) for i, query in enumerate(queries)]
+        batch, heads, rows, width = ops.shape(padded[0])
         shape = (batch, heads, rows * self.num_orders, width)
-        return [reshape(ops.stack(widened, axis=3), shape)]
+        return [reshape(ops.stack(padded, axis=3), shape)]
 
-    def widened(self, query: Tensor, index: int) -> Tensor:
+    def pad_query(self, query: Tensor, index: int) -> Tensor:
         """The query for the order with this index, padded to the width of a key."""
         order, kinds = self.group.orders[index], len(self.key_projections())
         own = index if kinds > 1 else 0
@@ -96,7 +96,7 @@ class QueryKByOrder(QueryK):
             for order in self.group.orders
         ]
 
-    def key_projections(self) -> list[Ordered]:
+    def key_projections(self) -> list[NgramProjection]:
         return [(1, dense) for dense in self.key_denses]
 
 

@@ -47,8 +47,8 @@ class RecurrentLayer(DotProductAttention):
             rows_before: if its kernel extends the kernel of an input projection,
                 number of rows of that kernel; otherwise 0.
         """
-        drawn = SideBySide(self.kernel_initializer, rows_before)
-        return self.dense(f"recurrent_{name}", input_width, units, False, drawn)
+        initializer = SideBySide(self.kernel_initializer, rows_before)
+        return self.dense(f"recurrent_{name}", input_width, units, False, initializer)
 
     def recurrent_head_dense(
         self,
@@ -66,8 +66,9 @@ class RecurrentLayer(DotProductAttention):
             widths: widths of its input and output.
             rows_before: as for `recurrent_dense`.
         """
-        drawn = SideBySide(self.kernel_initializer, rows_before)
-        initializer = drawn if rows_before else self.kernel_initializer
+        initializer = self.kernel_initializer
+        if rows_before:
+            initializer = SideBySide(initializer, rows_before)
         layer = keras.layers.EinsumDense(
             equation,
             output_shape=(None, self.num_heads, widths[1]),

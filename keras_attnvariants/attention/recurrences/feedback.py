@@ -73,7 +73,7 @@ class Feedback(Recurrence):
     def attend(self, layer: RecurrentLayer, plain: Energies) -> tuple[Tensor, Tensor]:
         memory = plain.memory
         forward, backward = self.factors(layer, memory)
-        weights = self.scanned(plain.energies, plain.mask, forward, plain.training)
+        weights = self.scan_weights(plain.energies, plain.mask, forward, plain.training)
         # Computes the energies again, with the weights as constants: their gradients
         # are then products of whole sequences instead of sums over the scan.
         before = delay(ops.stop_gradient(weights), 1, axis=2)
@@ -88,7 +88,7 @@ class Feedback(Recurrence):
         )
         return average(layer.drop(weights, plain.training), memory["value"]), weights
 
-    def scanned(
+    def scan_weights(
         self, energies: Tensor, mask: Tensor, factors: Factors, training: bool | None
     ) -> Tensor:
         """The weights of all positions, float32 `[B, H, T, S]`."""

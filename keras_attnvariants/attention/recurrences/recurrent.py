@@ -115,8 +115,8 @@ class RecurrentCrossAttention(RecurrentLayer):
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         memory = self.prepare(call.value, call.masks.key, call.key)
         mask: Tensor = call.masks._replace(key=memory["mask"]).combined(*call.lengths)
-        at = positions(call.lengths[0])
-        plain = self.plain_energies(call.query, memory, at, mask[:, None])
+        query_positions = positions(call.lengths[0])
+        plain = self.plain_energies(call.query, memory, query_positions, mask[:, None])
         return self.recurrence.attend(self, replace(plain, training=call.training))
 
     def plain_energies(

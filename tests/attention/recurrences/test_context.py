@@ -31,7 +31,7 @@ def weights_and_gradient(energies, value, key, mask):
         (first, ops.swapaxes(second, 2, 3))
         for first, second in ((value, key), (key, value))
     )
-    weights = rule.scanned(energies, mask, forward, training=True)
+    weights = rule.scan_weights(energies, mask, forward, training=True)
     given = energies * weights
     return weights, rule.gradient_of_energies(given, (weights, backward))
 
