@@ -268,8 +268,8 @@ def weigh_batches(model: keras.Model) -> None:
     model.test_step = counting(type(model).test_step)
 
 
-def in_place(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]:
-    """Values of variables, on the devices of the variables."""
+def place_values(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]:
+    """Places the values of variables on the devices of the variables."""
     distribution = keras.distribution.distribution()
     if distribution is None:
         return list(values)

@@ -26,7 +26,7 @@ from keras_attnvariants.backend.private import weights_to_cast
 from keras_attnvariants.backend.products import IntegerProduct
 from keras_attnvariants.backend.products import Product
 from keras_attnvariants.backend.products import Table
-from keras_attnvariants.backend.products import column_ends
+from keras_attnvariants.backend.products import column_maxima
 
 # Returns the tensor or array that replaces a variable or `backend.constant` in a copy.
 Values = Callable[[Any], Any]
@@ -147,8 +147,8 @@ class _Copier:
             return Product(cast(kernel, dense.compute_dtype), **options)
         if not self.multiplies_integers(dense):
             return dense
-        ends = column_ends(self.values(dense.kernel_scale))
-        return IntegerProduct(kernel, **options, ends=ends, fixed=self.fixed)
+        maxima = column_maxima(self.values(dense.kernel_scale))
+        return IntegerProduct(kernel, **options, maxima=maxima, fixed=self.fixed)
 
     def table(self, embedding: ReversibleEmbedding) -> Any:
         """The table of an embedding layer."""
@@ -162,8 +162,13 @@ class _Copier:
         if not self.multiplies_integers(embedding):
             return embedding
         scale = self.values(embedding.embeddings_scale)
-        ends, fixed = column_ends(scale), self.fixed
-        product = IntegerProduct(rows, dtype, ends=ends, transposed=True, fixed=fixed)
+        product = IntegerProduct(
+            rows,
+            dtype,
+            maxima=column_maxima(scale),
+            transposed=True,
+            fixed=self.fixed,
+        )
         return Table(rows, product, scale)
 
     def multiplies_integers(self, layer: Any) -> bool:

@@ -24,11 +24,13 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def otherwise(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[P, T]]:
-    """Decorator that names the substitute of a function if private parts are missing.
+def with_fallback(
+    fallback: Callable[..., Any],
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorator that calls another function, with a warning, if parts are missing.
 
     Args:
-        other: takes the same arguments and needs no private parts.
+        fallback: takes the same arguments and needs no private parts.
     """
 
     def decorate(function: Callable[P, T]) -> Callable[P, T]:
@@ -44,7 +46,7 @@ def otherwise(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[
                     "were tested",
                     stacklevel=1,
                 )
-            return other(*args, **kwargs)
+            return fallback(*args, **kwargs)
 
         return call
 
@@ -52,7 +54,7 @@ def otherwise(other: Callable[..., Any]) -> Callable[[Callable[P, T]], Callable[
 
 
 # Functions that XLA can compile also run without XLA.
-@otherwise(lambda: True)
+@with_fallback(lambda: True)
 def is_in_xla_context() -> bool:
     """Whether TensorFlow is tracing a graph that XLA will compile.
 
@@ -66,7 +68,7 @@ def is_in_xla_context() -> bool:
     return bool(control_flow_util.GraphOrParentsInXlaContext(graph))
 
 
-@otherwise(lambda model: type(model).__name__ == "Functional")
+@with_fallback(lambda model: type(model).__name__ == "Functional")
 def is_functional(model: keras.Model) -> bool:
     """Whether a model is a graph of layers, as `keras.Model(inputs, outputs)` is.
 
@@ -89,7 +91,7 @@ def layers_in_attributes(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     return queue
 
 
-@otherwise(layers_in_attributes)
+@with_fallback(layers_in_attributes)
 def nested_layers(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """The layer itself, and all layers in it at any depth.
 
@@ -151,7 +153,7 @@ def score_of_statistics(metric: Any, sums: np.ndarray) -> float:
     return float(metric._compute_score_from_stats(sums).score)
 
 
-@otherwise(lambda: None)
+@with_fallback(lambda: None)
 def forget_variables_without_values() -> None:
     """Drops variables that were created in a scope without values from Keras' list.
 
@@ -175,7 +177,7 @@ def start_with_zeros(variables: Sequence[keras.Variable]) -> None:
         variable._initializer = keras.initializers.Zeros()
 
 
-@otherwise(lambda optimizer, variable: None)
+@with_fallback(lambda optimizer, variable: None)
 def adam_moments(
     optimizer: keras.optimizers.Adam, variable: Any
 ) -> tuple[keras.Variable, keras.Variable] | None:
@@ -224,7 +226,7 @@ def web_application(server: Any) -> Any:
     return server._rest_server._app
 
 
-@otherwise(lambda seconds: None)
+@with_fallback(lambda seconds: None)
 def delay_end_of_jax_service(seconds: float) -> None:
     """Makes process 0 of a JAX program wait before it stops the program's service.
 

@@ -104,7 +104,7 @@ class IntegerProduct(Product):
 
     Attributes:
         kernel: int8 `[I, O]`, or `[O, I]` if `transposed`.
-        ends: float32 `[O]`, see `column_ends`.
+        maxima: float32 `[O]`, see `column_maxima`.
         transposed: whether the kernel is transposed.
         fixed: whether the kernel never changes, in a graph for processors on which
             integer products are exact. oneDNN arranges the kernel at the first product,
@@ -112,12 +112,12 @@ class IntegerProduct(Product):
         floats: the kernel as float32 `[I, O]`, where oneDNN is not exact.
     """
 
-    ends: Any = None
+    maxima: Any = None
     transposed: bool = False
     fixed: bool = False
     floats: Any = dataclasses.field(default=None, init=False)
 
-    by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias", "ends")
+    by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias", "maxima")
 
     def __post_init__(self) -> None:
         if not self.fixed and not is_onednn_exact():
@@ -127,7 +127,7 @@ class IntegerProduct(Product):
 
     @property
     def units(self) -> int:
-        return int(self.ends.shape[0])
+        return int(self.maxima.shape[0])
 
     def multiply(self, rows: Tensor) -> Tensor:
         import tensorflow as tf
@@ -137,15 +137,16 @@ class IntegerProduct(Product):
         peak = tf.maximum(peak, keras.config.epsilon())
         integers = tf.round(floats * (INT8_MAX / peak))
         if self.floats is not None:
-            outputs = tf.matmul(integers, self.floats) * (self.ends / INT8_MAX**2)
+            outputs = tf.matmul(integers, self.floats) * (self.maxima / INT8_MAX**2)
         else:
             # Here, INT8_MAX stands for 1 in every row.
-            matrices = tf.cast(integers, "int8"), self.kernel, tf.ones(()), self.ends
+            integers, ones = tf.cast(integers, "int8"), tf.ones(())
+            matrices = integers, self.kernel, ones, self.maxima
             outputs = onednn_product(*matrices, self.transposed, self.fixed)
         return tf.cast(outputs * peak, rows.dtype)
 
 
-def column_ends(kernel_scale: Any) -> Any:
+def column_maxima(kernel_scale: Any) -> Any:
     """The float that `INT8_MAX` stands for in each column, float32 `[O]`.
 
     Args:

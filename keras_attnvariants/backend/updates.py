@@ -15,7 +15,7 @@ from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
 from keras_attnvariants.backend.distribution import check_one_replica
 from keras_attnvariants.backend.distribution import counted_rows
-from keras_attnvariants.backend.distribution import in_place
+from keras_attnvariants.backend.distribution import place_values
 from keras_attnvariants.utils.typing import Tensor
 
 # Returns the divisor of the mean loss, from the labels and sample weights of a batch.
@@ -114,7 +114,7 @@ def _on_jax(
             model.optimizer.variables,
             model.metrics_variables,
         )
-        return tuple(map(in_place, state, groups))
+        return tuple(map(place_values, state, groups))
 
     def add_batch(state: Any, sums: Any, data: Any) -> Any:
         trainable, non_trainable, optimizer, metrics = state
@@ -137,7 +137,7 @@ def _on_jax(
         metrics = [scope.get_current_value(variable) for variable in variables]
         totals, counted = _added(sums, gradients, count(y, sample_weight))
         state = placed((trainable, non_trainable, optimizer, metrics))
-        return logs, state, (in_place(totals, model.trainable_variables), counted)
+        return logs, state, (place_values(totals, model.trainable_variables), counted)
 
     def update(state: Any, sums: Any) -> Any:
         trainable, non_trainable, optimizer, metrics = state

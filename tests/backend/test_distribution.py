@@ -58,7 +58,7 @@ def test_a_model_on_one_device_has_its_parameters_there():
 
 def test_values_stay_where_nothing_is_distributed():
     values = [ops.ones(2)]
-    assert distribution.in_place(values, [keras.Variable([1.0, 2.0])]) == values
+    assert distribution.place_values(values, [keras.Variable([1.0, 2.0])]) == values
 
 
 def test_one_replica_is_accepted():

@@ -81,7 +81,7 @@ def multiply(form):
         product = products.IntegerProduct(
             ops.convert_to_tensor(kernel),
             "float32",
-            ends=products.column_ends(scale),
+            maxima=products.column_maxima(scale),
             transposed=transposed,
         )
         call = backend.jit(product, xla=False)
