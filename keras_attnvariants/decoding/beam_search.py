@@ -121,7 +121,7 @@ class Beams(NamedTuple):
         log_probs: float32 `[B, M]`.
         paths: `[B, M, T]` each, 0 or PAD where there is no token yet: the `ids`
             (int32) and, if requested, the beams that predicted each of them (`parents`,
-            int32) and their log probabilities (`gains`, float32).
+            int32) and their log probabilities (`token_log_probs`, float32).
     """
 
     log_probs: Tensor
@@ -165,8 +165,8 @@ class _BeamSearch(StagedSearch):
             found = {"ids": ids}
             if self.with_alignments:
                 found["parents"] = ops.zeros_like(ids)
-            if self.with_gains:
-                found["gains"] = ops.zeros_like(ids, dtype="float32")
+            if self.with_token_log_probs:
+                found["token_log_probs"] = ops.zeros_like(ids, dtype="float32")
             return found
 
         shape = (batch, steps, beams, self.constraints.source_width)
@@ -239,8 +239,8 @@ class _BeamSearch(StagedSearch):
             state.live.paths["ids"],
             is_possible(state.live.log_probs),
         )
-        gains = state.live.log_probs[:, :, None] - normalizer
-        totals = ops.where(is_possible(values), values + gains, IMPOSSIBLE)
+        offsets = state.live.log_probs[:, :, None] - normalizer
+        totals = ops.where(is_possible(values), values + offsets, IMPOSSIBLE)
         batch, beams, count = sizes(totals)
         totals = reshape(totals, (batch, beams * count))
         totals, index = ops.top_k(totals, 2 * beams)
@@ -249,9 +249,10 @@ class _BeamSearch(StagedSearch):
         parents = index // count
         tokens = gather_beams(reshape(tokens, (batch, beams * count)), index)
         new = {"ids": tokens, "parents": parents}
-        if self.with_gains:
-            gains = reshape(values - normalizer, (batch, beams * count))
-            new["gains"] = ops.maximum(gather_beams(gains, index), IMPOSSIBLE)
+        if self.with_token_log_probs:
+            log_probs = reshape(values - normalizer, (batch, beams * count))
+            log_probs = gather_beams(log_probs, index)
+            new["token_log_probs"] = ops.maximum(log_probs, IMPOSSIBLE)
         is_now = ops.equal(ops.arange(self.max_length, dtype="int32"), state.position)
         paths = {
             name: ops.where(is_now, new[name][:, :, None], path)
@@ -290,5 +291,5 @@ class _BeamSearch(StagedSearch):
             log_probs=state.finished.log_probs,
             lengths=count_tokens(ids, self.model.pad_id),
             alignments=alignments,
-            token_log_probs=state.finished.paths.get("gains"),
+            token_log_probs=state.finished.paths.get("token_log_probs"),
         )

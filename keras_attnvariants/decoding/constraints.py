@@ -10,11 +10,11 @@ from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.options import check_lengths_of_each
 from keras_attnvariants.decoding.options import count_tokens
+from keras_attnvariants.decoding.options import default_min_length
 from keras_attnvariants.decoding.options import is_per_sentence
 from keras_attnvariants.decoding.options import is_used
 from keras_attnvariants.decoding.options import known_values
 from keras_attnvariants.decoding.options import largest
-from keras_attnvariants.decoding.options import own_minimum
 from keras_attnvariants.decoding.options import per_sentence
 from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.options import with_rank
@@ -82,11 +82,15 @@ class Constraints:
         if no_repeat_ngram is None:
             no_repeat_ngram = settings.no_repeat_ngram
         if min_length is None:
-            min_length = own_minimum(settings.min_length, max_length, model.max_length)
+            min_length = default_min_length(
+                settings.min_length, max_length, model.max_length
+            )
         limits = per_sentence("max_length", max_length, "int32", ids)
         self._min_length = per_sentence("min_length", min_length, "int32", ids)
         self._block_unknown = per_sentence("block_unknown", block_unknown, "bool", ids)
-        self._ngram = per_sentence("no_repeat_ngram", no_repeat_ngram, "int32", ids)
+        self._ngram_size = per_sentence(
+            "no_repeat_ngram", no_repeat_ngram, "int32", ids
+        )
         check_lengths_of_each(min_length, max_length, model.max_length)
         for size in known_values(no_repeat_ngram):
             check_integer("no_repeat_ngram", size, minimum=0)
@@ -178,10 +182,10 @@ class Constraints:
         Returns:
             bool `[B K, V]`.
         """
-        if ids is None or not is_used(self._ngram):
+        if ids is None or not is_used(self._ngram_size):
             return None
         tokens = repeating_tokens(
-            ids, position, self._ngram, self._longest_ngram, self.pad_id
+            ids, position, self._ngram_size, self._longest_ngram, self.pad_id
         )
         tokens = ops.reshape(tokens, (-1, ops.shape(ids)[-1]))
         return which_words(tokens, vocabulary_size)

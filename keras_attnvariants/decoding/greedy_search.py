@@ -25,7 +25,7 @@ class _State(NamedTuple):
     done: Tensor  # bool [B]
     model_state: NestedTensors  # [B, 1, ...]
     alignments: Tensor  # float32 [B, T, S], or () if they are not requested
-    gains: Tensor  # float32 [B, T], log probabilities of tokens, or ()
+    token_log_probs: Tensor  # float32 [B, T], or () if they are not requested
 
 
 def most_probable(values: Tensor, position: Tensor) -> Tensor:
@@ -51,8 +51,8 @@ class GreedySearch(StagedSearch):
     """
 
     State = _State
-    RESULTS = ("ids", "log_probs", "alignments", "gains")
-    OF_SENTENCES = ("constraints", "choose")
+    RESULTS = ("ids", "log_probs", "alignments", "token_log_probs")
+    PER_SENTENCE = ("constraints", "choose")
 
     choose: Callable[[Tensor, Tensor], Tensor] = most_probable
     count: int | None = 1
@@ -64,6 +64,9 @@ class GreedySearch(StagedSearch):
         ids = ops.full((batch, self.max_length), model.pad_id, dtype="int32")
         is_end = empty[:, None] & ops.equal(ops.arange(self.max_length), 0)
         shape = (batch, self.max_length, self.constraints.source_width)
+        token_log_probs: Tensor = ()
+        if self.with_token_log_probs:
+            token_log_probs = ops.zeros_like(ids, dtype="float32")
         return _State(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch,), model.bos_id, dtype="int32"),
@@ -72,7 +75,7 @@ class GreedySearch(StagedSearch):
             done=empty,
             model_state=model.initial_state(self.context, 1, room),
             alignments=ops.zeros(shape, "float32") if self.with_alignments else (),
-            gains=ops.zeros_like(ids, dtype="float32") if self.with_gains else (),
+            token_log_probs=token_log_probs,
         )
 
     def advance(self, state: _State) -> _State:
@@ -85,35 +88,38 @@ class GreedySearch(StagedSearch):
             take(found[:, 0], best, axis=1, batch_axes=1)[:, 0]
             for found in (values, tokens)
         )
-        gain = ops.maximum(chosen - normalizer[:, 0, 0], IMPOSSIBLE)
+        log_prob = ops.maximum(chosen - normalizer[:, 0, 0], IMPOSSIBLE)
         tokens = ops.where(state.done, self.model.pad_id, tokens)
         is_now = ops.equal(ops.arange(self.max_length), state.position)
         is_now = is_now & ~state.done[:, None]
-        alignments, gains = state.alignments, state.gains
+        alignments, token_log_probs = state.alignments, state.token_log_probs
         if self.with_alignments:
             alignments = ops.where(is_now[:, :, None], alignment[0], alignments)
-        if self.with_gains:
-            gains = ops.where(is_now, gain[:, None], gains)
+        if self.with_token_log_probs:
+            token_log_probs = ops.where(is_now, log_prob[:, None], token_log_probs)
         return _State(
             position=state.position + 1,
             tokens=tokens,
             ids=ops.where(is_now, tokens[:, None], state.ids),
-            log_probs=state.log_probs + ops.where(state.done, 0.0, gain),
+            log_probs=state.log_probs + ops.where(state.done, 0.0, log_prob),
             done=state.done | ops.equal(tokens, self.model.eos_id),
             model_state=with_structure_of(state.model_state, model_state),
             alignments=alignments,
-            gains=gains,
+            token_log_probs=token_log_probs,
         )
 
     def hypotheses(self, state: _State) -> Hypotheses:
         """The results of the search in its final state."""
         lengths = count_tokens(state.ids, self.model.pad_id)[:, None]
         log_probs = state.log_probs[:, None]
+        token_log_probs = None
+        if self.with_token_log_probs:
+            token_log_probs = state.token_log_probs[:, None]
         return Hypotheses(
             ids=state.ids[:, None],
             scores=log_probs * self.normalization.of(lengths),
             log_probs=log_probs,
             lengths=lengths,
             alignments=state.alignments[:, None] if self.with_alignments else None,
-            token_log_probs=state.gains[:, None] if self.with_gains else None,
+            token_log_probs=token_log_probs,
         )

@@ -82,7 +82,7 @@ def is_used(value: Any) -> bool:
     return is_per_sentence(value) or bool(value)
 
 
-def own_minimum(least: int, max_length: Any, model_max_length: int) -> Any:
+def default_min_length(least: int, max_length: Any, model_max_length: int) -> Any:
     """The model's minimum length, for callers that give none.
 
     It is limited by the maximum of each sentence. A maximum in a tensor is not known;

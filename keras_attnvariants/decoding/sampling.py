@@ -19,7 +19,7 @@ from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.typing import Tensor
 
 # Temperatures below this mean greedy search; dividing logits by less might overflow.
-COLDEST = 1e-6
+MIN_TEMPERATURE = 1e-6
 
 
 def sample(
@@ -79,13 +79,13 @@ def sample(
     check_sampling(temperature, top_k, top_p, seed)
     options = (min_length, max_length, prefix, block_unknown, no_repeat_ngram)
     constraints = Constraints(model, source_ids, *options)
-    choose = _Drawing(model, constraints, temperature, top_k, top_p, seed)
+    choose = _Sampler(model, constraints, temperature, top_k, top_p, seed)
     wanted = (return_alignments, True, choose, choose.count)
     search = GreedySearch(model, constraints, 1, length_penalty, *wanted)
     return search.hypotheses(search.run())
 
 
-class _Drawing:
+class _Sampler:
     """Draws one of the candidates; see `sample` for the arguments."""
 
     def __init__(
@@ -123,16 +123,16 @@ class _Drawing:
         """The candidate that comes next, int `[B, 1]`; see `most_probable`."""
         temperature = with_rank(self.temperature, 3)
         distances = values - ops.max(values, axis=-1, keepdims=True)
-        weights = ops.exp(distances / ops.maximum(temperature, COLDEST))
+        weights = ops.exp(distances / ops.maximum(temperature, MIN_TEMPERATURE))
         weights = ops.where(values > IMPOSSIBLE, weights, 0.0)
-        weights = self.of_the_best(weights)
+        weights = self.filtered(weights)
         number = take(self.numbers, position, axis=1)[:, None]
-        is_cold = ops.less(with_rank(self.temperature, 2), COLDEST)
+        is_greedy = ops.less(with_rank(self.temperature, 2), MIN_TEMPERATURE)
         best = most_probable(values, position)
-        return ops.where(is_cold, best, draw(weights, number))
+        return ops.where(is_greedy, best, draw(weights, number))
 
-    def of_the_best(self, weights: Tensor) -> Tensor:
-        """The weights of tokens, best first, that may be drawn; 0 for all others."""
+    def filtered(self, weights: Tensor) -> Tensor:
+        """The weights of tokens, best first, with 0 outside `top_k` and `top_p`."""
         is_possible = weights > 0
         if is_used(self.top_k):
             rank = ops.cumsum(ops.cast(is_possible, "int32"), axis=-1)
@@ -185,7 +185,7 @@ def uniform(seeds: Tensor, streams: Tensor, count: int) -> Tensor:
     bits, _ = threefry(
         (seeds[:, None], streams[:, None]), (counters, ops.zeros_like(counters))
     )
-    bits = ops.bitwise_right_shift(bits, unsigned(8))
+    bits = ops.bitwise_right_shift(bits, to_uint32(8))
     return ops.cast(ops.cast(bits, "int32"), "float32") * 2.0**-24
 
 
@@ -193,27 +193,27 @@ def threefry(
     key: tuple[Tensor, Tensor], counter: tuple[Tensor, Tensor]
 ) -> tuple[Tensor, Tensor]:
     """Threefry-2x32 in 20 rounds (Salmon et al. 2011): uint32 in and out."""
-    parity = ops.bitwise_xor(ops.bitwise_xor(*key), unsigned(PARITY))
+    parity = ops.bitwise_xor(ops.bitwise_xor(*key), to_uint32(PARITY))
     keys = (*key, parity)
     # Not `ops.add`, which takes some operands for biases.
     x, y = (number + part for number, part in zip(counter, key, strict=True))
     for block in range(5):
         for bits in ROTATIONS[block % 2]:
             x = x + y
-            y = ops.bitwise_xor(rotated(y, bits), x)
+            y = ops.bitwise_xor(rotate_left(y, bits), x)
         x = x + keys[(block + 1) % 3]
-        y = y + keys[(block + 2) % 3] + unsigned(block + 1)
+        y = y + keys[(block + 2) % 3] + to_uint32(block + 1)
     return x, y
 
 
-def rotated(x: Tensor, bits: int) -> Tensor:
+def rotate_left(x: Tensor, bits: int) -> Tensor:
     """The bits of uint32, rotated to the left."""
     return ops.bitwise_or(
-        ops.bitwise_left_shift(x, unsigned(bits)),
-        ops.bitwise_right_shift(x, unsigned(32 - bits)),
+        ops.bitwise_left_shift(x, to_uint32(bits)),
+        ops.bitwise_right_shift(x, to_uint32(32 - bits)),
     )
 
 
-def unsigned(number: Any) -> Tensor:
+def to_uint32(number: Any) -> Tensor:
     """A number as uint32."""
     return ops.convert_to_tensor(number, dtype="uint32")

@@ -26,9 +26,9 @@ from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.options import LengthNormalization
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.step_model import for_decoding
-from keras_attnvariants.decoding.step_model import of_sentences
 from keras_attnvariants.decoding.step_model import pad_state
 from keras_attnvariants.decoding.step_model import replace_rows
+from keras_attnvariants.decoding.step_model import select_sentences
 from keras_attnvariants.decoding.step_model import take_rows
 from keras_attnvariants.decoding.step_model import with_structure_of
 from keras_attnvariants.utils.typing import Size
@@ -97,24 +97,24 @@ class StagedSearch:
         beams: number of hypotheses of a sentence, `K`.
         length_penalty: as for `LengthNormalization`.
         with_alignments: whether to return attention over the source.
-        with_gains: whether to return log probabilities of tokens.
+        with_token_log_probs: whether to return log probabilities of tokens.
         State: the class of states.
         RESULTS: names of the state fields that hold the results.
-        OF_SENTENCES: names of attributes with one value per sentence.
+        PER_SENTENCE: names of attributes with one value per sentence.
         max_length: number of positions.
         context: the encoded source.
     """
 
     State: ClassVar[type[Any]]
     RESULTS: ClassVar[tuple[str, ...]]
-    OF_SENTENCES: ClassVar[tuple[str, ...]] = ("constraints", "normalization")
+    PER_SENTENCE: ClassVar[tuple[str, ...]] = ("constraints", "normalization")
 
     model: StepModel
     constraints: Constraints
     beams: int
     length_penalty: Any
     with_alignments: bool
-    with_gains: bool
+    with_token_log_probs: bool
 
     def __post_init__(self) -> None:
         source_ids, limits = self.constraints.source_ids, self.constraints.limits
@@ -143,12 +143,17 @@ class StagedSearch:
             return_attention_scores=self.with_alignments,
         )
 
-    def of_rows(self, rows: Tensor | None, context: Any) -> Self:
-        """The search for some sentences, or for all of them, with their context."""
+    def for_rows(self, rows: Tensor | None, context: Any) -> Self:
+        """The search for some sentences, or for all, with their context.
+
+        Args:
+            rows: the sentences, int32 `[n]`; `None` for all.
+            context: their encoded sources.
+        """
         part = copy.copy(self)
         part.context = context
-        for name in self.OF_SENTENCES:
-            setattr(part, name, of_sentences(getattr(self, name), rows))
+        for name in self.PER_SENTENCE:
+            setattr(part, name, select_sentences(getattr(self, name), rows))
         return part
 
     def run(self) -> Any:
@@ -174,7 +179,7 @@ class StagedSearch:
         def stage(
             room: Tensor, rows: Tensor, results: Any, context: Any, state: Any
         ) -> tuple[Any, ...]:
-            search, state = self.of_rows(rows, context), self.State(*state)
+            search, state = self.for_rows(rows, context), self.State(*state)
             state = search.advance_by(room - state.position, state)
             results = [
                 replace_rows(old, getattr(state, name), rows)
@@ -215,7 +220,7 @@ class StagedSearch:
         rows = None  # all of them, where shapes are fixed
         if not backend.in_xla():
             rows = ops.cast(ops.nonzero(~state.done)[0], "int32")
-        search = self.of_rows(rows, take_rows(self.context, rows))
+        search = self.for_rows(rows, take_rows(self.context, rows))
         part = self.with_room(self.max_length, state, rows, search.context)
         part = search.advance_by(positions, part)
         changed = {

@@ -176,7 +176,7 @@ def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
     )
 
 
-def of_sentences(options: Options, rows: Tensor | None) -> Options:
+def select_sentences(options: Options, rows: Tensor | None) -> Options:
     """Copies an object of single values and tensors, with the rows of some sentences.
 
     Args:

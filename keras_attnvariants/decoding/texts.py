@@ -219,7 +219,7 @@ def to_translations(
         found: ids, scores, log_probs and lengths as in `Hypotheses`, and perhaps its
             `token_log_probs`.
     """
-    ids, scores, log_probs, lengths, *gains = found
+    ids, scores, log_probs, lengths, *token_log_probs = found
     exists = lengths > 0
     sizes = lengths[exists]
     rows = [row[:size].tolist() for row, size in zip(ids[exists], sizes, strict=True)]
@@ -228,7 +228,7 @@ def to_translations(
         scores[exists].tolist(),
         log_probs[exists].tolist(),
     ]
-    for values in gains:
+    for values in token_log_probs:
         pairs = zip(values[exists], sizes, strict=True)
         columns += [map(tuple, rows), (tuple(x[:size].tolist()) for x, size in pairs)]
     results: Iterator[Translation] = map(Translation, *columns)

@@ -218,8 +218,8 @@ class Translator(TextTasks):
         seeds = seeds_of_texts(seed, len(sources))
 
         def draw(ids: Tensor, seeds: Tensor) -> Hypotheses:
-            how = (temperature, top_k, top_p, seeds)
-            return sample(self.model, ids, *how, **self._options)
+            sampling = (temperature, top_k, top_p, seeds)
+            return sample(self.model, ids, *sampling, **self._options)
 
         task = ("sample", temperature, top_k, top_p)
         return [best for [best] in self._translations(task, draw, sources, seeds)]

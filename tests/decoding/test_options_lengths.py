@@ -7,7 +7,7 @@ from keras import ops
 from keras_attnvariants.decoding.constraints import Constraints
 from keras_attnvariants.decoding.options import LengthNormalization
 from keras_attnvariants.decoding.options import length_factors
-from keras_attnvariants.decoding.step_model import of_sentences
+from keras_attnvariants.decoding.step_model import select_sentences
 from tests.decoding.toys import RecurrentModel
 
 
@@ -51,7 +51,7 @@ def test_factors(exponents, as_tensor):
     )
     for part, kept in (
         (normalization, [0, 1]),
-        (of_sentences(normalization, [1]), [1]),
+        (select_sentences(normalization, [1]), [1]),
     ):
         at = ops.convert_to_numpy(part.at(ops.convert_to_tensor(9)))
         np.testing.assert_allclose(at[:, 0], expected(9, pair[kept]), rtol=1e-6)

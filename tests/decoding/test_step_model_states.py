@@ -8,11 +8,11 @@ from keras_attnvariants.attention.base import SHARED
 from keras_attnvariants.decoding.step_model import collect_alignments
 from keras_attnvariants.decoding.step_model import gather_all
 from keras_attnvariants.decoding.step_model import gather_beams
-from keras_attnvariants.decoding.step_model import of_sentences
 from keras_attnvariants.decoding.step_model import pad_state
 from keras_attnvariants.decoding.step_model import pad_tensor
 from keras_attnvariants.decoding.step_model import reorder
 from keras_attnvariants.decoding.step_model import replace_rows
+from keras_attnvariants.decoding.step_model import select_sentences
 from keras_attnvariants.decoding.step_model import take_rows
 from keras_attnvariants.decoding.step_model import with_structure_of
 
@@ -82,7 +82,7 @@ def test_single_values_belong_to_all_rows():
 
     options = Options()
     options.one, options.scalar, options.each = 3, ops.ones(()), tensor(4)
-    found = of_sentences(options, ops.convert_to_tensor(np.array([2, 0], "int32")))
+    found = select_sentences(options, ops.convert_to_tensor(np.array([2, 0], "int32")))
     assert (found.one, float(found.scalar)) == (3, 1.0)
     np.testing.assert_array_equal(array(found.each), array(options.each)[[2, 0]])
 
