@@ -71,16 +71,17 @@ def get(name: str) -> Preset:
     )
 
 
-def nearest(wanted: str, count: int = 4) -> list[str]:
-    """The names that are closest to `wanted`, as a whole or in a part."""
+def nearest(wanted: str) -> list[str]:
+    """Up to four names that are closest to `wanted`, as a whole or in a part."""
     names_with: dict[str, list[str]] = {}
     for name in _presets:
         parts = name.split("/")
         for start, end in combinations(range(len(parts) + 1), 2):
             names_with.setdefault("/".join(parts[start:end]), []).append(name)
-    matches = difflib.get_close_matches(wanted, names_with, n=3 * count, cutoff=0.5)
+    # Several parts of one name may match.
+    matches = difflib.get_close_matches(wanted, names_with, n=12, cutoff=0.5)
     found = dict.fromkeys(name for part in matches for name in names_with[part])
-    return [*found][:count]
+    return [*found][:4]
 
 
 def list_presets(
