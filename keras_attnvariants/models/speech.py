@@ -264,13 +264,13 @@ class SpeechFrontEnd(Saved, keras.layers.Layer):
         """Features `[B, F, 80]` with 0 in random stretches of time and bands."""
         windows = ops.sum(ops.cast(is_real, "float32"), axis=1)
         longest = ops.minimum(windows / 5, self.longest_time_mask)
-        time = self.drawn(self.num_time_masks, longest, windows, features, 1)
+        time = self.random_spans(self.num_time_masks, longest, windows, features, 1)
         mels = ops.full_like(windows, NUM_MELS)
         widest = ops.full_like(windows, self.widest_mel_mask)
-        mel = self.drawn(self.num_mel_masks, widest, mels, features, 2)
+        mel = self.random_spans(self.num_mel_masks, widest, mels, features, 2)
         return ops.where(time[:, :, None] | mel[:, None], 0.0, features)
 
-    def drawn(
+    def random_spans(
         self, count: int, widest: Tensor, size: Tensor, features: Tensor, axis: int
     ) -> Tensor:
         """A mask of the places of an axis that lie in one of several random spans.

@@ -81,7 +81,7 @@ def check_role(name: str, template: Any, role: str) -> None:
             f"{kind} cannot serve as {role} attention (`{name}`): as configured, it "
             f"can serve as {' or '.join(sorted(template.roles))} attention. "
             f"{f'With {change} it can. ' if change else ''}"
-            f"Alternatives: {', '.join(alternatives(role, but=kind))}. "
+            f"Alternatives: {', '.join(alternatives(role, excluded=kind))}. "
             f"Received: {name}={kind}"
         )
 
@@ -113,17 +113,17 @@ def check_source_embedding(layer: Any, **options: Any) -> None:
             )
 
 
-def alternatives(role: str, but: str = "") -> list[str]:
+def alternatives(role: str, excluded: str = "") -> list[str]:
     """The variants that can serve in a role, with the arguments that it needs.
 
     Args:
         role: `"encoder"`, `"decoder"` or `"cross"`.
-        but: the name of a class to leave out.
+        excluded: the name of a class to leave out.
     """
     return [
         f"{name}({NEEDED[name, role]})" if (name, role) in NEEDED else name
         for name in sorted(variants(role))
-        if name != but
+        if name != excluded
     ]
 
 

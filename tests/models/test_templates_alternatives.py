@@ -45,7 +45,7 @@ def test_all_variants_of_a_role_are_named_and_fit(role):
 def test_the_refused_class_is_not_an_alternative_but_has_a_remedy(role, refused):
     assert role not in refused.roles
     name = type(refused).__name__
-    assert not [text for text in alternatives(role, but=name) if name in text]
+    assert not [text for text in alternatives(role, excluded=name) if name in text]
     assert role in layer(f"{name}({REMEDIES[name, role]})").roles
 
 
