@@ -212,7 +212,7 @@ class PhraseHeads(keras.layers.Layer):
         self,
         queries: list[Tensor],
         memory: State,
-        exist: list[Tensor],
+        existing: list[Tensor],
         drop: Callable[[Tensor], Tensor],
     ) -> tuple[Tensor, Tensor]:
         """Attention of all query streams to the n-grams of a memory.
@@ -220,20 +220,20 @@ class PhraseHeads(keras.layers.Layer):
         Args:
             queries: returned by `project_queries` or `extend`.
             memory: returned by `memory` or `cached_memory`.
-            exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
+            existing: which queries of each query stream exist, bool `[1|B, T]`.
             drop: applies dropout to the weights.
 
         Returns:
             Contexts `[B, H, M * T, D]` and float32 weights `[B, H, M * T, N * S]`.
         """
         mask = memory["mask"]
-        if len(exist) > 1:
-            seen = [ops.logical_and(mask, stream[:, :, None]) for stream in exist]
+        if len(existing) > 1:
+            seen = [ops.logical_and(mask, stream[:, :, None]) for stream in existing]
             mask = ops.concatenate(seen, axis=1)  # [1|B, M * T, N * S]
         pairs = zip(queries, memory["keys"], strict=True)
         energies = joined([ops.einsum("bhqd,bhsd->bhqs", q, key) for q, key in pairs])
         batch, heads = ops.shape(energies)[:2]
-        rows = len(exist) * ops.shape(exist[0])[1]
+        rows = len(existing) * ops.shape(existing[0])[1]
         energies = reshape(energies, (batch, heads, rows, ops.shape(mask)[-1]))
         weights = masked_softmax(energies, mask[:, None])
         return ops.matmul(drop(weights), memory["value"]), weights

@@ -146,11 +146,12 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         length, _ = call.lengths
         memory = self.memory(call, length)
-        exist = self.structure.existing_queries(call.masks, length)
+        existing = self.structure.existing_queries(call.masks, length)
         grams = ngrams_by_order(call.query, self.structure.query_orders)
         queries = [heads.project_queries(grams) for heads in self.groups]
-        context, weights = self.attend_ngrams(queries, exist, memory, call.training)
-        return context, by_position(weights, len(exist)) if call.return_scores else None
+        context, weights = self.attend_ngrams(queries, existing, memory, call.training)
+        scores = by_position(weights, len(existing)) if call.return_scores else None
+        return context, scores
 
     def memory(self, call: Call, query_length: Size) -> list[State]:
         """The keys, values and mask of each group of heads: nested `[B, ...]`."""
@@ -163,7 +164,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
     def attend_ngrams(
         self,
         queries: list[list[Tensor]],
-        exist: list[Tensor],
+        existing: list[Tensor],
         memory: list[State],
         training: bool | None = False,
     ) -> tuple[Tensor, Tensor]:
@@ -171,7 +172,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
 
         Args:
             queries: the queries of each group of heads.
-            exist: for each query stream, which of its queries exist: bool `[1|B, T]`.
+            existing: which queries of each query stream exist, bool `[1|B, T]`.
             memory: returned by `memory`, for each group of heads.
             training: whether dropout is applied.
 
@@ -180,7 +181,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         """
         drop = functools.partial(self.drop, training=training)
         found = [
-            heads.attend(rows, entry, exist, drop)
+            heads.attend(rows, entry, existing, drop)
             for heads, rows, entry in zip(self.groups, queries, memory, strict=True)
         ]
         contexts, weights = zip(*found, strict=True)
@@ -227,14 +228,14 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
             pairs = zip(self.groups, caches, strict=True)
             groups = [heads.cached_memory(cache, position) for heads, cache in pairs]
             state["groups"] = caches
-        exist = [
+        existing = [
             ops.broadcast_to(position >= order - 1, (1, beams))
             for order in self.structure.query_orders
         ]
-        context, weights = self.attend_ngrams(queries, exist, groups)
+        context, weights = self.attend_ngrams(queries, existing, groups)
         if not step.return_scores:
             return context, None, state
-        scores = ops.transpose(by_position(weights, len(exist)), (0, 2, 1, 3))
+        scores = ops.transpose(by_position(weights, len(existing)), (0, 2, 1, 3))
         if step.memory is None:
             # Each hypothesis has one entry per position.
             scores = ops.reshape(scores, (*ops.shape(scores)[:3], -1, beams))

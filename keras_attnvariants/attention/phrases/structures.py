@@ -74,7 +74,7 @@ class Structure(Options):
         return {}
 
     def existing_queries(self, masks: Masks, length: Size) -> list[Tensor]:
-        """For each query stream, which of its queries exist: bool `[1|B, T]`."""
+        """Masks of the existing queries, bool `[1|B, T]` for each query stream."""
         return [ops.ones((1, length), "bool")]
 
     def arrange(self, contexts: Tensor) -> Tensor:

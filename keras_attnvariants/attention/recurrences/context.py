@@ -71,9 +71,9 @@ class PreviousContext(Feedback):
         length, dim = value.shape[2:]
         if length is None or length > 2 * dim:
             return (value, ops.swapaxes(key, 2, 3)), (key, ops.swapaxes(value, 2, 3))
-        # A context is an average of values, so what it adds to the energies is the
-        # average of what the values add. This is computed beforehand, and the scan
-        # needs one product instead of two.
+        # A context is an average of values, so the energies that it adds are the
+        # average of those that the values add. These are computed beforehand, and the
+        # scan needs one product instead of two.
         pairs = ops.einsum("bhsd,bhjd->bhsj", value, key)
         return (pairs,), (ops.swapaxes(pairs, 2, 3),)
 

@@ -95,9 +95,9 @@ def test_outputs_are_made_of_phrases_and_tokens(look_ahead):
 def test_phrases_ask_where_two_tokens_are_real():
     mask = np.array([[True, True, False]])
     for look_ahead, masks in ((False, Masks(query=mask)), (True, Masks(key=mask))):
-        exist = Interleaved(look_ahead).existing_queries(masks, 3)
-        assert to_numpy(exist[0]).tolist() == [[True] * 3]
-        assert to_numpy(exist[1]).tolist() == [[False, True, False]]
+        existing = Interleaved(look_ahead).existing_queries(masks, 3)
+        assert to_numpy(existing[0]).tolist() == [[True] * 3]
+        assert to_numpy(existing[1]).tolist() == [[False, True, False]]
 
 
 def test_anything_but_a_structure_is_refused():
