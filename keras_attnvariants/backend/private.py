@@ -81,7 +81,7 @@ def is_functional(model: keras.Model) -> bool:
 
 
 def layers_in_attributes(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
-    """Does what `nested_layers` does, by looking at all attributes."""
+    """The result of `nested_layers`, found by looking at all attributes."""
     found = {id(layer): layer}
     for each in (queue := [layer]):
         for value in keras.tree.flatten(list(vars(each).values())):

@@ -75,7 +75,7 @@ def tensorflow_scan(
     first = tree.flatten(inputs)[0]
     length = first.shape[0] if first.shape[0] is not None else tf.shape(first)[0]
 
-    # The loop must know what a step returns; a graph drops this step.
+    # The loop must know the form of a step's results. A graph drops this extra step.
     after, output = step(initial, tree.map_structure(zeros_like_a_slice, inputs))
     tree.assert_same_structure(initial, after)
 

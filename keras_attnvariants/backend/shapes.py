@@ -1,4 +1,4 @@
-"""Sizes, slices and orders of tensors, with few operators.
+"""Sizes, slices and axis orders of tensors, with few operators.
 
 Sizes are Python integers or scalar tensors: `keras.ops.shape` gives integers for static
 axes and, in a TensorFlow graph, tensors for dynamic axes. Static lengths must remain
@@ -49,7 +49,7 @@ def sizes(x: Tensor) -> tuple[Size, ...]:
 
 
 def of_any_rows(x: Tensor) -> Tensor:
-    """A tensor of a TensorFlow graph with a number of rows declared as unknown.
+    """A tensor of a TensorFlow graph whose number of rows counts as unknown.
 
     A loop may then change the number.
 
@@ -87,10 +87,6 @@ def at_least(length: Size, bound: int) -> Size:
     if isinstance(length, int):
         return max(length, bound)
     return ops.maximum(length, bound)
-
-
-# The dtype that TensorFlow copies instead of smaller elements, see `VectorLists`.
-WORD = "int64"
 
 
 def take(x: Tensor, index: Tensor, axis: int = 0, batch_axes: int = 0) -> Tensor:
@@ -195,6 +191,10 @@ def write_at(x: Tensor, new: Tensor, position: Tensor | int, axis: int) -> Tenso
     )
     written.set_shape(x.shape)
     return written
+
+
+# The dtype that TensorFlow copies instead of smaller elements, see `VectorLists`.
+WORD = "int64"
 
 
 @dataclass(frozen=True)

@@ -37,8 +37,8 @@ from keras_attnvariants.utils.typing import Tensor
 # Number of positions of the first stage beyond the length of the sources.
 MARGIN = 8
 
-# Where stages are in one loop: number of positions at first, and number of positions
-# added each time until the second stage.
+# Where one loop runs all stages: the number of positions at first, and the number added
+# each time until the second stage.
 STRIDE = 16
 
 # The fewest positions for which a second stage is worth its compilation.
