@@ -62,7 +62,7 @@ class Saved:
     """Mixin for classes that Keras saves and whose options are attributes."""
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments of the constructor that are attributes of the same names."""
+        """The constructor's arguments, from the attributes of the same names."""
         config = super().get_config()  # type: ignore[misc]
         for cls in reversed(type(self).__mro__):
             if issubclass(cls, Saved):

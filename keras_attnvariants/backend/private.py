@@ -138,7 +138,7 @@ def weights_file(model: keras.Model) -> memoryview:
 def sentence_statistics(
     metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 ) -> np.ndarray:
-    """The counts of a metric of sacrebleu in each sentence, float64 `[n, k]`.
+    """The counts of a sacrebleu metric for each sentence, float64 `[n, k]`.
 
     The counts are additive: their sum gives the score of a corpus. The public methods
     return scores, with some counts for BLEU and TER and none for chrF. Without this
@@ -149,7 +149,7 @@ def sentence_statistics(
 
 
 def score_of_statistics(metric: Any, sums: np.ndarray) -> float:
-    """The score of a metric of sacrebleu from a sum of `sentence_statistics`, `[k]`."""
+    """The score of a sacrebleu metric, from a sum of `sentence_statistics`, `[k]`."""
     return float(metric._compute_score_from_stats(sums).score)
 
 

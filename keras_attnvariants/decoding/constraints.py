@@ -244,7 +244,7 @@ def repeating_tokens(
 
 
 def which_words(tokens: Tensor, vocabulary_size: int) -> Tensor:
-    """A mask of the words of the vocabulary that are among the tokens of a row.
+    """A mask of the vocabulary for each row: True for words that the row contains.
 
     Args:
         tokens: int32 `[N, M]`.

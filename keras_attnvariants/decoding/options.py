@@ -240,5 +240,5 @@ class LengthNormalization:
         return take(self._table, length, axis=1)[:, None]
 
     def best_from(self, length: Tensor) -> Tensor:
-        """The best factors of all hypotheses of at least a length, `[B]`."""
+        """The best factors of hypotheses that have at least this length, `[B]`."""
         return ops.minimum(self.at(length)[:, 0], self._at_limit)

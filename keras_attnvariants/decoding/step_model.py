@@ -177,10 +177,10 @@ def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
 
 
 def select_sentences(options: Options, rows: Tensor | None) -> Options:
-    """Copies an object of single values and tensors, with the rows of some sentences.
+    """Copies an object, with only the rows of some sentences in its tensors.
 
     Args:
-        options: the object.
+        options: the object; its tensors are `[B, ...]`.
         rows: the sentences, int32 `[n]`; `None` for all.
     """
     part = copy.copy(options)

@@ -36,7 +36,7 @@ class TextTokenizer(Protocol):
         """The ids of each text, without BOS and EOS."""
 
     def decode(self, ids: Sequence[Sequence[int]]) -> Sequence[str]:
-        """The texts of lists of ids."""
+        """The text for each list of ids."""
 
 
 class Translation(NamedTuple):

@@ -206,7 +206,9 @@ class TokenEmbeddings(keras.layers.Layer):
         return self.dropout(x, training=training)
 
     def columns(self, ids: Tensor) -> dict[str, Tensor]:
-        """Kernel and bias of the logits of tokens `[B, W]`, in an `inference_copy`.
+        """The columns of the output kernel and bias for tokens `[B, W]`.
+
+        Only the copy in an `inference_copy` can compute them.
 
         Returns:
             `kernel`, `[B, hidden_dim, W]`, and, if there is one, `bias`, `[B, 1, W]`.

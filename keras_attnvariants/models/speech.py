@@ -44,7 +44,7 @@ def ids_to_samples(ids: Tensor) -> Tensor:
 
 
 def mel_filters() -> np.ndarray:
-    """The weight of each frequency of a window in each filter, `[201, 80]`.
+    """The weight that each filter gives to each frequency, `[201, 80]`.
 
     Triangles of height 1, at equal distances on the mel scale of Slaney (1998), from 0
     to 8,000 Hz: linear up to 1,000 Hz, logarithmic above.
@@ -273,7 +273,7 @@ class SpeechFrontEnd(Saved, keras.layers.Layer):
     def random_spans(
         self, count: int, widest: Tensor, size: Tensor, features: Tensor, axis: int
     ) -> Tensor:
-        """A mask of the places of an axis that lie in one of several random spans.
+        """A mask of random spans along an axis, which may overlap.
 
         Args:
             count: number of spans.

@@ -290,7 +290,7 @@ def take_projections(
 
 
 def projections(layer: keras.layers.Layer) -> dict[str, tuple[int, int]]:
-    """The sizes of the projections of a layer, each as one matrix.
+    """The shape of each projection of a layer, as one matrix.
 
     The kernels of Keras have another axis, for the heads.
 

@@ -163,7 +163,7 @@ def serialize(templates: Any) -> Any:
 
 
 def first_cause(error: BaseException) -> BaseException:
-    """The first error in the chain of causes of the given one."""
+    """The original error, at the start of the chain of causes of the given one."""
     while before := error.__cause__ or error.__context__:
         error = before
     return error

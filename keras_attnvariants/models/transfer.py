@@ -1,4 +1,4 @@
-"""Transfer of the weights of a trained model to another model."""
+"""Transfers the weights of a trained model to another model."""
 
 import contextlib
 from collections.abc import Iterable

@@ -71,7 +71,7 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
 
 
 def sublayers(config: Mapping[str, Any]) -> Counter[tuple[str, str]]:
-    """The number of occurrences of each distinct sub-layer of a `Transformer`.
+    """Counts the occurrences of each distinct sub-layer of a `Transformer`.
 
     The keys are arguments of `Transformer` and their values for one block, as JSON.
     """

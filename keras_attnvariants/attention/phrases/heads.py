@@ -116,15 +116,15 @@ class PhraseHeads(keras.layers.Layer):
     # Projections are listed with the order of the n-grams that they read.
 
     def query_projections(self) -> list[NgramProjection]:
-        """The projections of n-grams of the query."""
+        """The projections of the query's n-grams."""
         return list(zip(self.query_orders, self.query_denses, strict=True))
 
     def key_projections(self) -> list[NgramProjection]:
-        """The projections of n-grams of the key."""
+        """The projections of the key's n-grams."""
         return list(zip(self.group.orders, self.key_denses, strict=True))
 
     def value_projections(self) -> list[NgramProjection]:
-        """The projections of n-grams of the value."""
+        """The projections of the value's n-grams."""
         return list(zip(self.group.orders, self.value_denses, strict=True))
 
     def queries(self, projected: list[Tensor]) -> list[Tensor]:
@@ -171,7 +171,7 @@ class PhraseHeads(keras.layers.Layer):
     # Whole sequences
 
     def project_queries(self, grams: Ngrams) -> list[Tensor]:
-        """The queries of n-grams of `T` positions, as `queries` returns them."""
+        """Projects n-grams at `T` positions to queries, as `queries` returns them."""
         return self.queries(self.project(self.query_projections(), grams))
 
     def memory(
@@ -241,7 +241,7 @@ class PhraseHeads(keras.layers.Layer):
     # One position at a time
 
     def initial_cache(self, batch: Size, beams: int, max_length: int) -> State:
-        """An empty cache, and the keys of the previous tokens of a window."""
+        """An empty cache, with zeros as the keys of a window's previous tokens."""
         state = self.cache.initial(batch, beams, max_length)
         if self.window > 1:
             width = (self.window - 1) * self.token_dim
