@@ -13,7 +13,7 @@ app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 HEAD = """# Measured speed and memory
 
 The command under each table measured its figures, on a machine that did other work
-too; `make benchmark` repeats all of them. Programs that are compared took turns, and
+too; `make benchmark` repeats most of them. Programs that are compared took turns, and
 ratios are medians over the rounds. A ratio of times above 1 means slower, a ratio of
 tokens per second above 1 means faster.
 """
