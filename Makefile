@@ -1,5 +1,5 @@
-# `make quickstart` and `make test` need nothing but Python 3.11, 3.12 or 3.13; each
-# prepares the virtual environment .venv by itself.
+# `make quickstart` and `make test` need only Python 3.11, 3.12 or 3.13; each prepares
+# the virtual environment .venv by itself.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DEFAULT_GOAL := help
@@ -9,19 +9,19 @@ PYTHON ?= $(shell for python in python3 python3.13 python3.12 python3.11; do \
 	2>/dev/null && { echo $$python; break; }; done)
 VENV := .venv
 BIN := $(VENV)/bin
-# One worker runs all tests of a file: they share compiled programs and models. The
-# order of the files is that of tests/conftest.py.
+# One worker runs all tests of a file, because they share compiled programs and models.
+# tests/conftest.py sets the order of the files.
 PYTEST := $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist loadscope \
 	--no-loadscope-reorder
 NEUTRAL_TESTS := tests/backend tests/attention tests/models tests/presets \
 	tests/decoding
-# The layers that know the backend, and every variant on them.
+# The code that depends on the backend, and the conformance of every variant.
 CONFORMANCE_TESTS := tests/backend tests/attention/test_conformance.py \
 	tests/attention/test_conformance_step.py tests/attention/test_conformance_keras.py
 
-# A file that names the releases of packages, if not the newest are wanted.
+# A file of package releases to install instead of the newest ones.
 CONSTRAINTS ?=
-# One line per package: enough to see that a long download is alive.
+# One line per package, to show that a long download is still running.
 INSTALL := $(BIN)/python -m pip install --disable-pip-version-check \
 	$(CONSTRAINTS:%=--constraint %)
 PROGRESS := sed -un 's/^ *\(Collecting\|Downloading\|Using cached\|Installing collected\|Successfully installed\) /  &/p'
@@ -32,11 +32,11 @@ REPORTS := serving serving-variants serving-start serving-start-int8 \
 	recurrences recurrences-long recurrences-longest devices \
 	batches pipeline planner long-sequences memory system-costs
 
-# Comparisons whose systems are measured.
+# Comparisons whose systems `make system-costs` measures.
 COMPARED := long hybrid 12m
 
-# Tests compile much and compute little: XLA leaves out costly optimizations, and makes
-# its kernels in the way that takes less time.
+# Tests compile much and compute little: XLA skips costly optimizations, and generates
+# kernels in the way that compiles faster.
 COMPILE_FAST := --xla_backend_optimization_level=0 \
 	--xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false \
 	--xla_cpu_parallel_codegen_split_count=1
@@ -44,11 +44,11 @@ ON_TENSORFLOW := KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
 ON_JAX := KERAS_BACKEND=jax JAX_DISABLE_MOST_OPTIMIZATIONS=1 \
 	XLA_FLAGS="$(COMPILE_FAST)" $(PYTEST)
 
-# What TensorFlow, oneDNN and XLA then use of the processor is what those without AVX512
-# have, VNNI and bfloat16 included. TensorFlow's own products and NumPy are as before.
+# Limits oneDNN and XLA to the instructions of a processor without AVX512, and so without
+# VNNI and bfloat16. TensorFlow's own products and NumPy are not limited.
 WITHOUT_AVX512 := TF_ENABLE_ONEDNN_OPTS=0 ONEDNN_MAX_CPU_ISA=AVX2 \
 	KERAS_BACKEND=tensorflow XLA_FLAGS="$(COMPILE_FAST) --xla_cpu_max_isa=AVX2" $(PYTEST)
-# What multiplies integers or bfloat16, chooses a precision, or exports.
+# Tests of code that multiplies integers or bfloat16, chooses a precision, or exports.
 PRECISION_TESTS := tests/backend tests/serving tests/training/test_training_config.py \
 	tests/cli/test_export.py tests/cli/test_models.py tests/models/test_ensemble.py \
 	tests/models/test_base.py tests/models/test_transformer_training.py \
@@ -59,13 +59,14 @@ OLDEST_PYTHON ?= $(shell for python in python3.11 python3.12; do \
 	$$python --version >/dev/null 2>&1 && { echo $$python; break; }; done)
 OLDEST := VENV=.venv-oldest CONSTRAINTS=tests/oldest.txt PYTHON="$(OLDEST_PYTHON)" \
 	COMPILE_FAST="$(filter-out %fusion_emitters=false,$(COMPILE_FAST))"
-# Those that were seen to pass with them; ALL=1 for all fast tests.
+# Tests that must pass with the oldest releases; ALL=1 runs all fast tests.
 OLDEST_TESTS := tests/backend tests/training
 
-# With test-demo, also what the pages of `kav demo` and of comparisons are tested with.
+# TEST_EXTRAS=test,test-demo also installs the packages that test the pages of `kav demo`
+# and of comparisons in a browser.
 TEST_EXTRAS ?= test
 
-# Of the quickstart: minutes of training at most, sentences of the test set to score.
+# For the quickstart: maximum minutes of training, and test sentences to score.
 MINUTES ?=
 SENTENCES ?=
 
@@ -157,7 +158,7 @@ $(VENV)/.docs: $(VENV)/.package
 	@$(INSTALL) --editable '.[docs]' | $(PROGRESS)
 	@touch $@
 
-# The reference is read from the sources: nothing of the package is imported.
+# The API reference is read from the sources; the package is not imported.
 docs: $(VENV)/.docs
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going --jobs auto \
 		--builder html --conf-dir docs . build/site
@@ -210,11 +211,11 @@ recurrences-long:
 recurrences-longest:
 	$(call BENCHMARK,step_time,$(RECURRENCES:%=kav/%/multi30k) --runs 5 --batch 4 --length 512)
 
-# On JAX, which the tests need as well.
+# Runs on JAX, which the tests need as well.
 devices: $(VENV)/.tests
 	$(call BENCHMARK,devices)
 
-# The corpora to make batches of: folders or registered names.
+# The corpora from which to make batches: folders or registered names.
 CORPORA ?= multi30k
 
 batches:

@@ -1,7 +1,7 @@
 """Settings of the site, which `make docs` builds from the pages and docstrings.
 
-The source folder is the repository itself, so that the relative links between pages,
-README and programs lead to the same places here as where the repository is browsed.
+The source folder is the repository itself, so that relative links between pages, README
+and programs work on the site as they do when the repository is browsed.
 """
 
 import sys
@@ -37,22 +37,22 @@ exclude_patterns = [
     *("saved_models", "tests"),
 ]
 suppress_warnings = [
-    # Constants that are assigned in one line, and imported elsewhere.
+    # Constants that are assigned in one statement and imported elsewhere.
     "autoapi.python_import_resolution",
     # Names that two classes share, such as `model`: they are shown without a link.
     "ref.python",
-    # NaN, which JSON of TensorFlow Serving has.
+    # NaN in the JSON of TensorFlow Serving.
     "misc.highlighting_failure",
 ]
 
-# Quotation marks and dashes are those of the pages: `--model` has two.
+# Quotation marks and dashes stay as in the pages, such as the two of `--model`.
 smartquotes = False
 myst_enable_extensions = ["dollarmath"]
 myst_heading_anchors = 4
-# Notebooks are shown with the outputs that they are stored with.
+# Notebooks are shown with their stored outputs.
 nb_execution_mode = "off"
 
-# Names in single backticks are links where they are names of ours, Keras or Python.
+# Names in single backticks become links if they belong to the package, Keras or Python.
 default_role = "py:obj"
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False

@@ -1,7 +1,7 @@
 """Runs the notebooks of the documentation: `python docs/run_notebooks.py [--write]`.
 
-Each runs in a fresh kernel and an empty folder. `--write` stores what it shows in its
-file; without it, the notebooks only have to run. Needs `pip install '.[test]'`.
+Each runs in a fresh kernel and an empty folder. With `--write`, its outputs are stored
+in its file; without, it only has to run. Needs `pip install '.[test]'`.
 """
 
 import argparse
@@ -14,9 +14,9 @@ import nbformat
 from nbclient import NotebookClient
 
 NOTEBOOKS = sorted(Path(__file__).with_name("notebooks").glob("*.ipynb"))
-# What TensorFlow writes to standard error is no output of a cell.
+# Keeps what TensorFlow writes to standard error out of the outputs of cells.
 QUIET = ["--IPKernelApp.capture_fd_output=False"]
-# Seconds of a cell.
+# Time limit of a cell, in seconds.
 LONGEST = 300
 
 
@@ -37,7 +37,7 @@ def run(path: Path) -> nbformat.NotebookNode:
     with tempfile.TemporaryDirectory() as folder:
         environment = os.environ | {"KAV_CACHE": f"{folder}/cache"}
         client.execute(cwd=folder, env=environment, stderr=subprocess.DEVNULL)
-    # The version of Python, which changes from one machine to the next.
+    # Without the version of Python, which differs between machines.
     notebook.metadata.language_info = {"name": "python"}
     return notebook
 

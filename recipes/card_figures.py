@@ -127,7 +127,7 @@ def paired_scores(
 
 
 def speed_of(tokenizer: Tokenizer, start: Translated, found: Translated) -> Speed:
-    """The speed of a model, without its start and first sentences.
+    """The speed of a model, without its start and its first sentences.
 
     Args:
         tokenizer: the tokenizer of the model.

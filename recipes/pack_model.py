@@ -105,9 +105,9 @@ def pack(
 ) -> None:
     """Pack the model of a run for others: 8-bit weights, and a card with figures.
 
-    Of the run, the model is taken that `kav evaluate` scores. The packed model and the
-    same one in float32 translate the test set, in one thread each; card.json has what
-    was measured, README.md says it in words.
+    Packs the model of the run that `kav evaluate` scores. The packed model and the same
+    model in float32 translate the test set, in one thread each. card.json contains the
+    measurements, README.md a page about them.
 
     [bold]Example:[/bold] python recipes/pack_model.py runs/base
     kav/base/tatoeba-en-de --data tatoeba-de-en --source en --target de

@@ -28,8 +28,8 @@ SENTENCE = "I have never seen such a beautiful garden."
 CORPUS, SOURCE, TARGET = "bible-de-en", "en", "de"
 # Hard-coded Gaussian self-attention, learned cross-attention (You et al. 2020).
 PRESET = "kav/hc-sa/bible"
-# The width of the package's model. With the preset's 256, an update takes half as long
-# again, and the updates that fit into the time give no better model.
+# The width of the package's model. With the preset's 256, an update takes 1.5 times as
+# long, and the updates that fit into the time do not give a better model.
 WIDTH = 192
 # The learning rate decays until the time is up, or all updates are done.
 STEPS, PEAK, WARMUP_STEPS = 9000, 2e-3, 300
@@ -84,9 +84,9 @@ def main(
 
     Begins with a trained model from the package. Then fetches 31,000 Bible verses in
     public domain translations (73 MB), and trains a Transformer on them whose
-    self-attention is hard-coded. Takes at most 20 minutes: the pace of its first minute
-    tells how many updates fit into them, and how good the model should become. After an
-    interruption, the same command continues.
+    self-attention is hard-coded. Takes at most 20 minutes: after the first minute of
+    training, it predicts how many updates fit into the time, and how good the model
+    should become. After an interruption, the same command continues.
     """
     with clear_errors():
         say(1, f"Translating with a trained model of the package, {READY}")
@@ -245,7 +245,7 @@ def compare(
     console.print(
         f"BLEU on {len(references[some])} of the verses: yours {yours:.1f}, that of "
         f"the package {other:.1f}. It learned from everyday sentences and has seen no "
-        "verse; yours has seen nothing else. A model is as good as its corpus is near."
+        "verse; yours has seen nothing else. A model works best on texts like its corpus."
     )
 
 

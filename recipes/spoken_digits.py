@@ -4,7 +4,7 @@
     kav train --task speech --data digits --run runs/digits
 
 The speech is synthetic: the program espeak-ng reads the texts in several voices, at
-several speeds, and white noise is added. It serves to compare models, and says nothing
+several speeds, and white noise is added. Use it to compare models: it says nothing
 about recordings of people. The voices of the validation and test sets are not used for
 training; `test.voice` has the voice of each recording. The same arguments give the same
 corpus with the same release of espeak-ng.

@@ -1,10 +1,10 @@
-"""Draws the pages of the comparisons on Multi30k again, after a change to pages.
+"""Redraws the pages of the comparisons on Multi30k after a change to the page.
 
 `python docs/comparisons/draw.py` reads the results beside it, multi30k.json.xz and
-multi30k-long.json.xz. The first was made from the page as it was first written, so that
-it has the figures in full, seeds one by one with two digits, and curves and weights as
-exactly as the page draws them; each run has the mean costs of its system. The picture
-of differences in docs/pictures is that of the second.
+multi30k-long.json.xz. The first was made from an earlier version of its page. It has
+the figures in full, but scores of single seeds with two digits, curves and weights only
+as exactly as that page drew them, and for each run the mean costs of its system. The
+picture of differences in docs/pictures shows the second.
 """
 
 import lzma
@@ -42,7 +42,7 @@ def differences(result: ComparisonResult) -> Figure:
             next(d for d in p.differences if (d.system, d.metric) == (name, metric))
             for p in points
         ]
-        # Beside each other, so that intervals do not hide each other.
+        # Side by side, so that the intervals do not overlap.
         x = [100 * p.share + 1.2 * (place - (len(names) - 1) / 2) for p in points]
         y = [d.difference for d in found]
         errors = [

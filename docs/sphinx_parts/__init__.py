@@ -1,1 +1,1 @@
-"""The parts of the site that Sphinx, MyST and furo do not have."""
+"""Parts of the site that Sphinx, MyST and furo lack."""

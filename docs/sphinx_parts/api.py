@@ -2,7 +2,7 @@
 
 `sphinx-autoapi` reads the sources. Folders whose names are imported on first use list
 them in `_HOME`, with the module of each; here they become imports that it can see.
-Modules are left out: whatever is public is a name of its folder.
+Modules are left out, because every public name is a name of its folder.
 
 Docstrings are in Google's style, which napoleon reads. Their blocks of code and tables
 are those of Markdown; here they become those of reStructuredText.
@@ -25,16 +25,16 @@ def setup(app: Any) -> dict[str, bool]:
     app.connect("autodoc-process-docstring", to_restructured_text, priority=100)
     app.add_transform(ShortTitles)
     manager = astroid.manager.AstroidManager()
-    # Managers that are made later take it from there.
+    # Managers that are created later take it from the brain.
     manager.module_denylist = manager.brain["module_denylist"] = Others()
     manager.register_transform(astroid.nodes.Module, with_late_imports, has_home)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
 class Others(set[str]):
-    """The modules of other projects, which are not read: docstrings here suffice.
+    """The modules of other projects, which are not read.
 
-    Reading what is imported of Keras and TensorFlow would take half of the time.
+    Reading the imported modules of Keras and TensorFlow would take half of the time.
     """
 
     def __contains__(self, name: object) -> bool:
@@ -56,7 +56,7 @@ def is_skipped(
 
 
 class ShortTitles(SphinxTransform):
-    """Leaves out of the titles of pages the folder that an object is in."""
+    """Removes the folder of an object from the title of its page."""
 
     default_priority = 100
 

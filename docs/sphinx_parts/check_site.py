@@ -1,8 +1,8 @@
 """Checks the pages of a built site: `python docs/sphinx_parts/check_site.py FOLDER`.
 
-Every link within the site must lead to a file, and to a place in it if it names one.
-Scripts, styles, fonts and pictures must be files of the site. Addresses of other sites
-are not fetched.
+Every link within the site must lead to a file and, if it has an anchor, to an element
+of that name. Scripts, styles, fonts and pictures must be files of the site. Links to
+other sites are not fetched.
 """
 
 import sys
@@ -15,25 +15,25 @@ LOADED = {"script": "src", "img": "src", "source": "src", "link": "href"}
 
 
 class Page(HTMLParser):
-    """The links of a page, what it loads, and the places in it.
+    """The links of a page, the files that it loads, and its anchors.
 
     Attributes:
-        links: addresses that it leads to.
-        loaded: addresses of what a browser loads with it.
-        places: values of `id` and `name`.
+        links: addresses that it links to.
+        loaded: addresses that a browser loads with it.
+        anchors: values of `id` and `name`.
     """
 
     def __init__(self, path: Path) -> None:
         super().__init__()
         self.links: list[str] = []
         self.loaded: list[str] = []
-        self.places: set[str] = {""}
+        self.anchors: set[str] = {""}
         self.feed(path.read_text("utf-8"))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Notes what a tag leads to."""
+        """Collects the addresses and anchors of a tag."""
         found = {name: value or "" for name, value in attrs}
-        self.places.update(found[name] for name in ("id", "name") if name in found)
+        self.anchors.update(found[name] for name in ("id", "name") if name in found)
         if tag == "a" and "href" in found:
             self.links.append(found["href"])
         if tag in LOADED and LOADED[tag] in found:
@@ -41,8 +41,8 @@ class Page(HTMLParser):
 
 
 def mistakes(folder: Path) -> list[str]:
-    """Links that lead nowhere, and what is loaded from elsewhere, with their pages."""
-    # Pages that are copied, such as those of comparisons, have links of their own.
+    """Broken links, and files loaded from other sites, with their pages."""
+    # Copied pages, such as those of comparisons, are not part of the site.
     paths = [x for x in folder.rglob("*.html") if "_downloads" not in x.parts]
     pages = {path.resolve(): Page(path) for path in paths}
     found = []
@@ -60,9 +60,9 @@ def mistakes(folder: Path) -> list[str]:
             if not target.is_file():
                 found.append(f"{name} leads to {address}, which is not there")
             elif (
-                target in pages and unquote(parts.fragment) not in pages[target].places
+                target in pages and unquote(parts.fragment) not in pages[target].anchors
             ):
-                found.append(f"{name} leads to {address}, which has no such place")
+                found.append(f"{name} leads to {address}, which has no such anchor")
     return found
 
 

@@ -1,12 +1,12 @@
-"""Links of pages to code by the names of objects, found in the sources anew each time.
+"""Links from pages to code by the names of objects, which are looked up in the sources.
 
 Beside an equation, a page lists what computes it:
 
     - In NumPy, [`linear_attention`](../../tests/reference/linear.py): `row = …`
     - In Keras, [`LinearAttention.attend`](../../…/attention/linear.py): `sums = …`
 
-The code after the colon is one line of the object, word by word, or its beginning. No
-line number is written down, so none can be wrong.
+The code after the colon is one line of the object, or its beginning. Pages have no line
+numbers that could become wrong.
 """
 
 import ast
@@ -27,7 +27,7 @@ class Excerpt:
     Attributes:
         path: the file.
         first, last: its lines, counted from 1.
-        marked: those that compute what the page says; the first one is linked to.
+        marked: the lines that compute the equation; the link leads to the first one.
     """
 
     path: Path
@@ -37,7 +37,7 @@ class Excerpt:
 
     @property
     def text(self) -> str:
-        """The lines, moved to the left as far as they go."""
+        """The lines without their common indentation."""
         lines = self.path.read_text("utf-8").splitlines()[self.first - 1 : self.last]
         margin = min(len(x) - len(x.lstrip()) for x in lines if x.strip())
         return "\n".join(line[margin:] for line in lines)
@@ -51,9 +51,9 @@ def links(page: Path) -> Iterator[tuple[str, Path, str | None]]:
 
 
 def excerpt(path: Path, name: str, code: str | None = None) -> Excerpt:
-    """The statement of an object that begins with some code, and what is around it.
+    """The statement of an object that begins with some code, and the lines around it.
 
-    Without code, it is the whole object.
+    Without code, the whole object.
 
     Raises:
         ValueError: the file has no such object, or not one such line in it.

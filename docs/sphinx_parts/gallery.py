@@ -27,7 +27,7 @@ class Card:
     Attributes:
         name: name of the page, and of its picture.
         title: its heading.
-        places: where the variant can stand: encoder, decoder, cross.
+        places: roles of the variant: encoder, decoder, cross.
         sentence: the first sentence of the description, without its markup.
     """
 

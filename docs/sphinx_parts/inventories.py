@@ -1,4 +1,4 @@
-"""Pages of Python and Keras about the names that docstrings here mention.
+"""Links to the pages of Python and Keras about names that docstrings mention.
 
 The names are in `inventories.toml`; nothing is fetched.
 """

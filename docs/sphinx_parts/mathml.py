@@ -1,4 +1,4 @@
-"""Equations as MathML, which browsers draw without a script or a font of the site."""
+"""Equations as MathML, which browsers render without scripts or fonts."""
 
 import re
 import unicodedata

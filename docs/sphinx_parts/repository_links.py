@@ -1,6 +1,6 @@
-"""Links to files of the repository that are no pages: each file becomes one.
+"""Links to files of the repository that are not pages: each file gets a page.
 
-A list beside an equation, in which every item links to code, is shown with that code:
+A list beside an equation in which every item links to code is shown with that code:
 references in the left column, layers in the right one. See `code_links`.
 """
 
@@ -64,9 +64,9 @@ def link_to(env: Any, path: Path, line: int = 0) -> str:
 
 
 def target(env: Any, node: nodes.Element) -> Path | None:
-    """The file or folder of the repository that a link names, if it is no page.
+    """The file or folder of the repository that a link names, unless it is a page.
 
-    Pages of HTML are copied, and not shown as a source.
+    HTML files are copied instead of being shown as source.
     """
     name = node.get("reftarget", "")
     if node.get("reftype") != "myst" or node.get("refdomain") or not name:
@@ -79,7 +79,7 @@ def target(env: Any, node: nodes.Element) -> Path | None:
 
 
 class RepositoryLinks(SphinxTransform):
-    """Leads links to files of the repository to their pages."""
+    """Points links to files of the repository to the pages of these files."""
 
     default_priority = 8  # before MyST looks for the targets among the pages
 
@@ -152,7 +152,7 @@ def file_pages(app: Any) -> Iterator[tuple[str, dict[str, Any], str]]:
 
 
 def file_body(path: Path) -> str:
-    """A file with the numbers of its lines, which are targets of links."""
+    """The lines of a file with their numbers, to which links can point."""
     try:
         lexer = get_lexer_for_filename(path.name)
     except ClassNotFound:
@@ -164,7 +164,7 @@ def file_body(path: Path) -> str:
 
 
 def folder_body(path: Path) -> str:
-    """The files of a folder, with the first line of what they say they are."""
+    """A list of the files in a folder."""
     names = sorted(x.name for x in path.iterdir() if not x.name.startswith(("_", ".")))
     items = "".join(f"<li><code>{html.escape(name)}</code></li>" for name in names)
     return f"<ul>{items}</ul>"

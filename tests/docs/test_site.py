@@ -47,7 +47,7 @@ def test_links_of_a_site_are_checked(tmp_path):
     )
     (tmp_path / "b.html").write_text('<script src="https://example.org/s.js"></script>')
     assert sorted(check_site.mistakes(tmp_path)) == [
-        "a.html leads to b.html#there, which has no such place",
+        "a.html leads to b.html#there, which has no such anchor",
         "a.html leads to c.png, which is not there",
         "b.html loads https://example.org/s.js",
     ]
