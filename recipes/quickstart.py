@@ -245,7 +245,7 @@ def compare(
     console.print(
         f"BLEU on {len(references[some])} of the verses: yours {yours:.1f}, that of "
         f"the package {other:.1f}. It learned from everyday sentences and has seen no "
-        "verse; yours has seen nothing else. A model works best on texts like its corpus."
+        "verse; yours has seen nothing else. A model is best on texts like its corpus."
     )
 
 

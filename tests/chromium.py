@@ -1,4 +1,4 @@
-"""Chromium without a screen, for pages; needs Selenium, Chromium and its driver."""
+"""Headless Chromium for tests of pages; needs Selenium, Chromium and its driver."""
 
 import json
 import shutil
@@ -31,8 +31,8 @@ def chromium(width: int, height: int) -> Iterator[Any]:
 
 
 def resize(driver: Any, width: int, height: int) -> None:
-    """Makes the page as wide and as high as this."""
-    # A window cannot be as narrow as a telephone, but the page can.
+    """Sets the width and height of the page."""
+    # A window cannot be as narrow as a phone, but the page can.
     metrics = {"width": width, "height": height, "deviceScaleFactor": 1}
     driver.execute_cdp_cmd(
         "Emulation.setDeviceMetricsOverride", metrics | {"mobile": width < 500}

@@ -11,7 +11,8 @@ from collections.abc import Generator
 from collections.abc import Iterator
 from pathlib import Path
 
-# Imports and collected tests are not garbage: searching them takes a fifth of the time.
+# Imports and collected tests are not garbage: collections of them take a fifth of the
+# time.
 gc.disable()
 
 # Read by Keras and TensorFlow when they are first imported, so set before that.
@@ -19,7 +20,7 @@ os.environ.setdefault("KERAS_BACKEND", "tensorflow")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if "PYTEST_XDIST_WORKER" in os.environ:  # the workers share the cores
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
-# Workers and the processes of tests load what another process has compiled.
+# Workers and the processes of tests share compiled programs.
 if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
     COMPILED = tempfile.mkdtemp(prefix="compiled-")
     atexit.register(shutil.rmtree, COMPILED, ignore_errors=True)
@@ -34,11 +35,11 @@ from hypothesis import settings  # noqa: E402
 from tests.forks import Forks  # noqa: E402
 from tests.forks import with_tensorflow  # noqa: E402
 
-# It stands here so that the process that parallel workers report to has it too.
+# Listed here so that the process that controls parallel workers loads them too.
 pytest_plugins = ["tests.attention.matrix", "tests.toy_runs"]
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-# Folders of a few tests that take long: trainings, exports, programs, servers.
+# Folders with few but long tests: trainings, exports, programs, servers.
 LONG = (
     *("docs", "experiments", "tuning", "training"),
     *("serving", "cli", "benchmarks", "recipes"),
@@ -51,7 +52,7 @@ settings.load_profile("suite")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Searches for garbage from here on, and only among what tests make."""
+    """Enables garbage collection after this, only for objects that tests create."""
     try:
         return (yield)
     finally:
@@ -63,7 +64,7 @@ def pytest_collection() -> Generator[None, object, object]:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Orders the files so that parallel workers end at the same time.
 
-    Files of long tests come first and those of few tests last; each is left whole.
+    Files of long tests come first and files of few tests last. Files are not split.
     """
     sizes = Counter(item.path for item in items)
 
@@ -97,7 +98,7 @@ def forks() -> Iterator[Forks]:
 
 @pytest.fixture(autouse=True, scope="module")
 def new_kernels() -> None:
-    """Lets TensorFlow forget the kernels of the operations of another file."""
+    """Makes TensorFlow drop the kernels that the operations of another file used."""
     keras.utils.set_random_seed(20)
 
 
@@ -105,8 +106,8 @@ def new_kernels() -> None:
 def same_start(new_kernels) -> Iterator[None]:
     """Starts every test from the same seeds and leaves Keras as it was found.
 
-    Setting its seed, TensorFlow would also forget its kernels, for the sake of stateful
-    random operations, which no test uses.
+    Setting the seed of TensorFlow would also drop its kernels, for stateful random
+    operations, which no test uses.
     """
     policy = keras.config.dtype_policy()
     with unittest.mock.patch("tensorflow.random.set_seed"):

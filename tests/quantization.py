@@ -9,10 +9,10 @@ from collections.abc import Iterator
 
 @contextlib.contextmanager
 def quantizing() -> Iterator[None]:
-    """Avoids searches for garbage, and warnings of layers that cannot be quantized.
+    """Avoids garbage collections, and warnings of layers that cannot be quantized.
 
-    Keras searches all objects after every layer. Those that exist at the end are not
-    searched again either.
+    Keras collects garbage among all objects after every layer. Objects that exist at
+    the end are left out of later collections too.
     """
     with unittest.mock.patch.object(gc, "collect"), warnings.catch_warnings():
         message = "Layer .* does not have a `quantize` method"

@@ -1,4 +1,4 @@
-"""Selection of the cases that stand for all of a test in the fast tests."""
+"""Selection of representative cases for the fast tests."""
 
 from collections.abc import Collection
 from collections.abc import Iterable

@@ -38,7 +38,7 @@ def run_folder(corpus_folder, tmp_path_factory) -> Path:
 
     import keras_attnvariants as kav
 
-    # With which the models translate each sentence of the tests by some words.
+    # With this seed, no translation of a test sentence is empty.
     keras.utils.set_random_seed(7)
     folder = tmp_path_factory.mktemp("runs") / "run"
     files = [corpus_folder / f"train.{language}" for language in ("xx", "yy")]

@@ -1,4 +1,4 @@
-"""Runs the conformance tests on layers that are not registered for good."""
+"""Runs the conformance tests on layers that are registered only temporarily."""
 
 import inspect
 import tempfile

@@ -66,7 +66,7 @@ class Case:
 
     @property
     def is_causal_by_itself(self):
-        """Whether the layer is causal without being told to be."""
+        """Whether the layer is causal without `use_causal_mask`."""
         return bool(getattr(self.layer(), "causal", False))
 
     @property
@@ -85,7 +85,7 @@ class Case:
         return cls(**{"dtype": self.dtype, **self.arguments, **overrides})
 
     def call(self, layer, query, value, **kwargs):
-        """The layer's `call` the way this role uses it."""
+        """The layer's `call` as this role uses it."""
         value = value if self.role == "cross" else query
         return layer(query, value, **{"use_causal_mask": self.causal, **kwargs})
 
@@ -105,12 +105,12 @@ class Case:
         return (BATCH, heads, LENGTH, self.score_length)
 
     def need_scores(self):
-        """Ends a test that is about weights where there are none."""
+        """Skips a test of attention weights if the layer has none."""
         if not self.has_scores:
             pytest.skip("has no attention weights")
 
     def forward(self, layer, query, value, **kwargs):
-        """The same on arrays, in one compiled program where eager execution is slow."""
+        """The same as `call`, on arrays; compiled where eager execution is slow."""
         value = value if self.role == "cross" else query
         kwargs = {"use_causal_mask": self.causal, **kwargs}
         return forward(layer, query, value, **kwargs)
@@ -176,7 +176,7 @@ def all_examples(name, role):
 
 
 def speed(case, mode="xla"):
-    """The mark of a slow test, unless it is one of those that stand for all.
+    """The mark of a slow test, unless the case is a representative one.
 
     JAX compiles even a single eager operation, anew for each shape and dtype.
     """
@@ -202,7 +202,7 @@ def cases_and_modes(*dtypes, roles=attention.registry.ROLES):
 
 
 def tells_more(case, mode):
-    """Whether a case in this mode shows anything that no other case does.
+    """Whether a case in this mode can reveal something that no other case does.
 
     Every example is compiled in float32, and casts are those of its eager run: one
     compiled example in half precision is enough. JAX compiles eager operations too.

@@ -21,7 +21,7 @@ TWICE = 2.2
 
 
 def need_linear(case):
-    """Ends a test of a variant that does not say that it is linear."""
+    """Skips a test if the variant does not claim to be linear in length."""
     if not case.layer().is_linear:
         pytest.skip("is not linear in length")
 

@@ -29,7 +29,7 @@ def with_identity_projections(layer):
 
 @pytest.mark.parametrize("offset, causal", WORKED)
 def test_worked_rows(offset, causal):
-    """SPEC 1.1, five digits, of the layer and of the naive reference."""
+    """Weights computed by hand to five digits: the layer and the naive reference."""
     rows = [[float(f"0.{d}") for d in row.split()] for row in WORKED[offset, causal]]
     layer = HardCodedAttention(num_heads=1, offsets=(offset,))
     x = inputs(3, batch=1)

@@ -28,7 +28,7 @@ def test_memory_grows_linearly(layer, causal):
 
 
 def test_learned_attention_is_seen_to_be_quadratic():
-    """The measure finds the matrix of pairs where there is one."""
+    """The measurement notices a matrix of all pairs."""
     found = largest_tensor(DotProductAttention(4), LENGTH)
     assert found >= 4 * LENGTH**2
 

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
 
 
 def write(name, data):
-    """A damage: a file with this content."""
+    """Damage that writes other content to a file."""
 
     def damage(folder):
         (folder / name).write_bytes(data)
@@ -24,7 +24,7 @@ def write(name, data):
 
 
 def change(name, function):
-    """A damage: a file whose content is changed by a function."""
+    """Damage that changes the content of a file by a function."""
 
     def damage(folder):
         path = folder / name
@@ -34,7 +34,7 @@ def change(name, function):
 
 
 def remove(name):
-    """A damage: a file or folder that is missing."""
+    """Damage that removes a file or folder."""
 
     def damage(folder):
         path = folder / name
@@ -44,7 +44,7 @@ def remove(name):
 
 
 def move_and_link(name):
-    """A damage: a link to a file that is elsewhere."""
+    """Damage that moves a file elsewhere and leaves a link to it."""
 
     def damage(folder):
         elsewhere = folder.parent / "elsewhere"

@@ -153,7 +153,7 @@ def test_the_page(address, browser, tmp_path):
             not in ("rgba(245, 158, 11, 0)", "rgba(0, 0, 0, 0)")
         ]
 
-    # A table of each sentence shows weights to who points at nothing.
+    # The table of each sentence shows its weights without pointing.
     found = tables()
     assert found[0].is_displayed() and words[0].text in found[0].text
     assert shaded() == []

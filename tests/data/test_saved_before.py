@@ -1,8 +1,8 @@
-"""Models that an earlier version saved load, and compute what they computed then.
+"""Models saved by an earlier version load, and compute what they computed then.
 
-The archive holds, for each model class, a model folder with inputs and logits, and a
-`.keras` file with a layer of every variant: written before model folders had manifests
-with sizes, which the test adds, when attention layers had no regularizers.
+The archive contains a model folder of each model class, with inputs and logits, and a
+`.keras` file with a layer of every variant. It was written when manifests of model
+folders had no sizes, which the test adds, and attention layers had no regularizers.
 """
 
 from pathlib import Path

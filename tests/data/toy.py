@@ -29,7 +29,7 @@ def write_pairs(folder: Path, split: str, pairs, languages=("en", "de")):
 
 
 def spoil(path: Path, damage: str):
-    """Damages a file: a byte is missing at its end or changed, or it is gone."""
+    """Damages a file: drops its last byte, changes a byte, or removes the file."""
     content = bytearray(path.read_bytes())
     if damage == "remove":
         path.unlink()

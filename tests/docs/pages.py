@@ -53,7 +53,7 @@ def slug(heading: str) -> str:
 def run(page: Path) -> dict[str, Any]:
     """Runs all Python of a page and returns the names that it defines.
 
-    Blocks share their names. One with prompts has to print what it says it prints.
+    Blocks share their names. A block with prompts must print the output that it shows.
     """
     names: dict[str, Any] = {}
     for block in blocks(page, "python"):

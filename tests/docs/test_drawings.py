@@ -1,4 +1,4 @@
-"""The drawings that need no trained model, drawn anew."""
+"""Drawings that need no trained model are redrawn."""
 
 import importlib
 

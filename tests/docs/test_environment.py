@@ -10,7 +10,7 @@ NAMED = re.compile(
 )
 
 
-# They set variables that libraries read, in processes that they start.
+# Files that set variables for processes, which libraries read there.
 SETTING = ("utils/machine.py",)
 
 

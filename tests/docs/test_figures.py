@@ -1,4 +1,4 @@
-"""The page that compares variants says nothing that the linked sections do not say."""
+"""Every figure on the page that compares variants is in a section that it links."""
 
 import re
 
@@ -23,7 +23,7 @@ def section(name: str, anchor: str) -> str:
 
 
 def has(text: str, number: str) -> bool:
-    """Whether a number stands in a text, with its sign if it has one."""
+    """Whether a number occurs in a text, with its sign if it has one."""
     return (
         re.search(rf"(?<![\d.,]){re.escape(number)}(?![\d]|[.,]\d)", text) is not None
     )

@@ -49,7 +49,7 @@ def test_a_translation_shows_itself(model):
     page = Page(first)
     best = found.hypotheses[0]
     assert TEXT in page.text and best.text in page.text
-    assert first != second  # two on one page do not answer for each other
+    assert first != second  # two on one page do not interfere
     assert Page(model.translate(" ")._repr_html_()).text.strip() == ""
 
 

@@ -157,7 +157,7 @@ def test_records_stand_for_runs_that_are_gone(compare, tmp_path, jobs):
     ]
     shutil.rmtree(tmp_path / "out")
     jobs.clear()
-    # What has begun here makes way, and the precision is that of the record.
+    # A record replaces a run that was only begun, and decides the precision.
     begun = tmp_path / "out" / "runs" / "base" / "seed-1"
     begun.mkdir(parents=True)
     (begun / "log.jsonl").write_text("{}\n")
@@ -165,7 +165,7 @@ def test_records_stand_for_runs_that_are_gone(compare, tmp_path, jobs):
     assert jobs == []
     for part in ("runs", "scores", "differences", "samples"):
         assert getattr(first, part) == getattr(second, part)
-    # The run that has none is made anew.
+    # A run without a record is trained again.
     shutil.rmtree(tmp_path / "out")
     (tmp_path / "records" / "hc-2.json.xz").unlink()
     assert compare(options=options, **SHOWN).scores == first.scores

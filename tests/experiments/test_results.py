@@ -42,7 +42,7 @@ def test_costs_are_those_of_one_kind_of_processor():
     assert (first.system, other.system) == ("base", "base")
     runs = replace(first, processor="another"), other, *rest
     mixed = replace(result, runs=runs)
-    # Runs of before their processors were kept count as those of most.
+    # Runs of earlier versions have no processor: they count as those of the others.
     assert mixed.processors == ["another"]
     assert mixed.costs("base")["seconds"] == (first.seconds + other.seconds) / 2
     runs = runs[0], *(replace(run, processor="most") for run in runs[1:])

@@ -41,7 +41,7 @@ def test_the_template_explains_every_key():
 
 
 def test_the_values_behind_a_number_sign_are_right_as_well():
-    """There are two exceptions: a budget is one of three, and folders do not exist."""
+    """Exceptions: there is one budget of three, and example folders do not exist."""
     text = checked_tables.TEMPLATE.read_text("utf-8")
     # Keys, tables and second lines of lists, as opposed to sentences.
     text = re.sub(r"^# (?=\[\w+\]|[\w-]+ = |         )", "", text, flags=re.M)

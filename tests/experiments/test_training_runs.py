@@ -54,7 +54,7 @@ def test_an_update_takes_a_batch(tmp_path, corpus_folder):
 
 @pytest.fixture
 def going_on(run_folder, corpus_folder, tmp_path):
-    """A comparison of a model that goes on and one that learns from nothing."""
+    """A comparison of a trained model that goes on with a new one."""
     systems = f"""
 [systems.base]
 preset = "kav/base/bible"

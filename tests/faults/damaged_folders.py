@@ -1,4 +1,4 @@
-"""Damages folders in many ways, and checks what the commands say of them.
+"""Damages folders in many ways, and checks what the commands say about them.
 
     python -m tests.faults.damaged_folders --count 1000
 

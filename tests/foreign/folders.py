@@ -42,7 +42,7 @@ def subwords(text, size=60, **options):
 
 
 def pieces(*models):
-    """The pieces of models, each once, in an order that is none of theirs."""
+    """The pieces of models, each once, in an order that no model has."""
     found = {p for m in models for p in sentencepiece_models.ordinary_pieces(m)}
     return sorted(found, key=lambda piece: piece[::-1])
 

@@ -1,4 +1,4 @@
-"""MarianMT of Hugging Face against its equations, and folders that are none."""
+"""MarianMT of Hugging Face against its equations, and folders that are refused."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Models of Marian against its equations, and folders that are none."""
+"""Models of Marian against its equations, and folders that are refused."""
 
 import json
 

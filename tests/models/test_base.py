@@ -18,7 +18,7 @@ from tests.models import tiny
 from tests.models import tiny_lstm
 
 MODELS = {"transformer": tiny.make, "lstm": tiny_lstm.make}
-# What the base class adds to the arguments of a model.
+# The arguments that the base class adds to every model.
 EVERYWHERE = {"name", "dtype", "quantization"}
 EACH_MODEL = pytest.mark.parametrize("make", MODELS.values(), ids=MODELS)
 

@@ -1,4 +1,4 @@
-"""A choice of the tests of presets that run on both backends."""
+"""Selects the tests of presets that run on both backends."""
 
 from pathlib import Path
 

@@ -14,7 +14,7 @@ RECIPES = Path(__file__).resolve().parents[2] / "recipes"
 
 
 def module_of(name: str) -> ModuleType:
-    """A recipe as a module: it is no part of a package."""
+    """A recipe as a module, since recipes are not part of a package."""
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, RECIPES / f"{name}.py")
         sys.modules[name] = importlib.util.module_from_spec(spec)
@@ -22,7 +22,7 @@ def module_of(name: str) -> ModuleType:
     return sys.modules[name]
 
 
-# What recipes import of each other stands beside them.
+# Recipes import each other from their own folder.
 for name in ("model_cards", "card_figures"):
     module_of(name)
 

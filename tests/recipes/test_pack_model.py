@@ -219,7 +219,7 @@ def model_folder(tmp_path_factory):
 
 def test_a_card_is_part_of_the_folder_of_its_model(model_folder, tmp_path):
     pack_model.write_with_card(model_folder, CARD, tmp_path / "first")
-    # Written again from a folder with a card, there is the new one only.
+    # A copy of a folder with a card has the new card only.
     other = dataclasses.replace(CARD, name="me/other/xx-yy")
     pack_model.write_with_card(tmp_path / "first", other, tmp_path / "second")
     check_folder(tmp_path / "second", ("card.json", "README.md", "model.weights.h5"))

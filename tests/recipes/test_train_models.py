@@ -16,7 +16,7 @@ write_with_card = module_of("pack_model").write_with_card
 
 @pytest.fixture
 def recipe():
-    """The recipe as a module: it is no part of a package."""
+    """The recipe as a module, since recipes are not part of a package."""
     path = RECIPES / "train_models.py"
     spec = importlib.util.spec_from_file_location("train_models", path)
     module = importlib.util.module_from_spec(spec)
@@ -26,7 +26,7 @@ def recipe():
 
 @pytest.fixture
 def calls(recipe, tmp_path, monkeypatch):
-    """The commands of the recipe, which packs nothing but cards."""
+    """The commands that the recipe would run; packing writes only cards."""
     found = []
     nothing = tmp_path / "nothing"
     nothing.mkdir()

@@ -1,8 +1,8 @@
-"""Variants in one model: another attention in every layer.
+"""Several variants in one model: every layer has other attention.
 
-Most time of an export is spent outside the layers, so many variants share one. They
-keep all that their presets say of a layer; presets that differ from `base` in anything
-else are models of their own.
+Most of the time of an export is spent outside the layers, so many variants share one
+model. Layers are as in the presets of the variants; a preset that differs from `base`
+in anything but its layers gets its own model.
 """
 
 from itertools import zip_longest

@@ -75,7 +75,7 @@ def expected(exported, texts):
 
 
 def test_the_application_of_a_server_is_found(tmp_path):
-    """Fails before others do if MLServer keeps it elsewhere."""
+    """Fails first if a release of MLServer keeps the application elsewhere."""
     from fastapi import FastAPI
     from mlserver import MLServer
     from mlserver import Settings

@@ -22,13 +22,13 @@ from tests.serving.tools import sign
 pack_model = module_of("pack_model")
 
 REPOSITORY = Path(__file__).parents[2]
-# What the whole wheel may have of them.
+# Largest size of all models in the wheel.
 MOST_BYTES = 40_000_000
-# What `recipes/train_models.py` exports, and the folder of its model.
+# The export of `recipes/train_models.py`, and the name of its model.
 SERVED = REPOSITORY / "saved_models" / "en-de"
 SERVED_NAME = "kav/hc-sa/tatoeba-en-de"
 MOST_BYTES_SERVED = 12_000_000
-# By so much BLEU may differ on other processors, which round in other places.
+# Largest difference in BLEU on other processors, which round differently.
 TOLERANCE = 0.1
 
 each_model = pytest.mark.parametrize("name", model_names())
@@ -81,7 +81,7 @@ def test_the_export_translates_like_its_model():
         for text, example in zip(found, examples, strict=True)
     ]
     assert len(same) > 10
-    # Its weights are rounded to 8 bits once more.
+    # The weights of the export are rounded to 8 bits again.
     assert sum(same) >= 0.8 * len(same)
 
 

@@ -1,4 +1,4 @@
-"""Trained models by name: those of the package, folders, and names of none."""
+"""Trained models by name: those of the package, folders, and unknown names."""
 
 import json
 import os

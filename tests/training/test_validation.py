@@ -59,8 +59,10 @@ class SlowTranslator:
 
 @pytest.fixture
 def affordable(monkeypatch):
-    """Validations every 100 seconds, of 100 sentences that take this many seconds each;
-    returns the BLEU of each."""
+    """Function of the seconds per sentence: the BLEU of each validation.
+
+    Each validation has 100 sentences, and comes after 100 seconds.
+    """
 
     def validate(seconds_per_sentence, count=4):
         translate = SlowTranslator(seconds_per_sentence)

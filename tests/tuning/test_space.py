@@ -137,7 +137,7 @@ def test_training_is_searched():
     ],
 )
 def test_values_that_a_search_stores_are_found(values, stored, expected):
-    """Numbers stand for themselves, of ranges to six digits; others by their labels."""
+    """Numbers are stored as they are (in ranges to six digits), others as labels."""
     hyperparameters = HyperParameters()
     hyperparameters.values = {"x": stored}
     assert draw(hyperparameters, "x", values) == expected

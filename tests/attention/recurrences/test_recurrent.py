@@ -66,7 +66,7 @@ def test_dropped_weights_feed_no_recurrence(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_output_in_training_is_made_of_the_same_parts(name):
-    """The rate drops nothing, so that only the way of computing the output differs."""
+    """The rate is so small that nothing is dropped: only the computation differs."""
     query, value, mask = arrays()
     layer = built(name, dropout=1e-7, seed=1, use_bias=True)
     calm, wild = (
@@ -95,7 +95,7 @@ def test_other_widths(name):
 
 
 def test_one_pattern_may_hide_all_of_the_source_for_a_while():
-    """Such positions leave what is remembered from before unchanged."""
+    """Positions without a visible source leave the state unchanged."""
     query, value, _ = arrays()
     pattern = np.ones((BATCH, LENGTH, SOURCE_LENGTH), bool)
     pattern[:, 1] = False

@@ -25,10 +25,10 @@ def sharp_transformer(**options):
 
 
 def check_translations(model, tokenizer, texts, folder):
-    """Greedy search finds the same in CTranslate2 as here.
+    """Asserts that greedy search finds the same in CTranslate2 as here.
 
-    A beam search would end in another way at the largest length, which these models
-    reach: CTranslate2 cuts hypotheses, where here they end.
+    Beam searches would differ at the maximum length, which these models reach:
+    CTranslate2 cuts hypotheses off there, while here they must end with EOS.
     """
     export_ctranslate2(model, tokenizer, folder)
     found = ctranslate2.Translator(str(folder), compute_type="float32").translate_batch(
