@@ -4,8 +4,8 @@
 
 Each child is forked, dies at one of its calls of the file system, and is continued by
 another child until the file is complete: it must equal that of a child that was not
-killed, and be the only one in the folder. Translating is
-replaced by upper-casing; the rest is the real command.
+killed, and be the only one in the folder. Translating is replaced by upper-casing; the
+rest is the real command.
 """
 
 import argparse
