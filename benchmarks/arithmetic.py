@@ -1,4 +1,4 @@
-"""Counts the multiply-adds of a decoder, which bound the gain of a variant."""
+"""Counts the multiply-adds of a decoder, which limit the gain of a variant."""
 
 import dataclasses
 import inspect

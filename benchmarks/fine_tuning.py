@@ -1,4 +1,4 @@
-"""Fine-tunes a trained model on few sentences of another domain, or other attention.
+"""Fine-tunes a trained model on a few sentences of another domain, or after a swap.
 
 Each call does or continues one run, and adds its figures to a JSON file, without any
 sentences. `adapt` compares the model with itself after training on a few pairs (all

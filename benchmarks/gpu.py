@@ -1,4 +1,4 @@
-"""The speed of training on an accelerator, beside PyTorch.
+"""The speed of training on an accelerator, compared with PyTorch.
 
     python benchmarks/gpu.py --minutes 8 --output gpu.json
 

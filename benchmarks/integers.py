@@ -148,7 +148,7 @@ def main(
         Path | None, typer.Option(help="File for the numbers, as JSON.")
     ] = None,
 ) -> None:
-    """Speed of integers beside floats in Python, and the cost of the check of exports.
+    """Speed of integers and floats in Python, and the cost of the check of exports.
 
     The form that is exact on this processor is measured, and named in the table. The
     check is measured only where exports can multiply integers.

@@ -136,7 +136,7 @@ def picture(
 
 @app.command()
 def main(
-    encoders: Annotated[list[str], typer.Option(help="What is measured.")] = ENCODERS,
+    encoders: Annotated[list[str], typer.Option(help="Encoders.")] = ENCODERS,
     lengths: Annotated[
         list[int], typer.Option(min=1, help="Positions of a source.")
     ] = LENGTHS,

@@ -46,8 +46,8 @@ class Returning(BaseAttention):
         return self.found(step.query)
 
 
-def weights_of(query, axes=4):
-    """Weights of the right number of axes, or of another."""
+def weights_with(axes=4):
+    """Weights with the right number of axes, or with another."""
     return ops.ones((2, 1, 3, 3)[:axes])
 
 
@@ -86,22 +86,22 @@ def test_attend_step_must_return_a_triple(found, received):
 
 @pytest.mark.parametrize("axes, shape", [(None, "None"), (3, r"\(2, 1, 3\)")])
 def test_weights_must_be_there_when_they_are_asked_for(axes, shape):
-    def weights(query):
-        return None if axes is None else weights_of(query, axes)
+    def weights():
+        return None if axes is None else weights_with(axes)
 
     x = ops.ones((2, 3, 4))
-    layer = Returning(lambda query: (query, weights(query)))
+    layer = Returning(lambda query: (query, weights()))
     layer(x, x)  # nobody asked for them
     with pytest.raises(TypeError, match=f"`attend` .*four axes.*shape {shape}"):
         layer(x, x, return_attention_scores=True)
-    layer = Returning(lambda query: (query, weights(query), {}))
+    layer = Returning(lambda query: (query, weights(), {}))
     layer.step(x, 0, {})
     with pytest.raises(TypeError, match=f"`attend_step` .*four axes.*shape {shape}"):
         layer.step(x, 0, {}, return_attention_scores=True)
 
 
 def test_a_query_mask_empties_contexts_and_weights():
-    layer = Returning(lambda query: (query, weights_of(query)))
+    layer = Returning(lambda query: (query, weights_with()))
     x, mask = ops.ones((2, 3, 4)), lengths_mask([3, 1], 3)
     output, scores = layer(x, x, query_mask=mask, return_attention_scores=True)
     np.testing.assert_array_equal(to_numpy(output)[..., 0], mask)
@@ -128,7 +128,7 @@ def test_methods_that_a_variant_does_not_define_are_named():
 
 
 def test_scores_are_seen_in_symbolic_calls_wherever_they_are_asked_for():
-    layer = Returning(lambda query: (query, weights_of(query)))
+    layer = Returning(lambda query: (query, weights_with()))
     x = keras.KerasTensor((2, None, 4))
     _, scores = layer.compute_output_spec(x, x, None, None, None, None, None, True)
     assert scores.shape == (2, 1, None, None)

@@ -53,9 +53,9 @@ def sides(case):
     return ("query", "value") if case.role == "cross" else ("query",)
 
 
-def functional_model(case, layer=None):
+def functional_model(case):
     """Ids to attention outputs, with nothing but Keras' implicit masks."""
-    embed, layer = embedding(), layer or case.layer()
+    embed, layer = embedding(), case.layer()
     sources = [keras.Input((None,), dtype="int32") for _ in sides(case)]
     output = case.call(layer, embed(sources[0]), embed(sources[-1]))
     model = keras.Model(sources, output)

@@ -22,9 +22,9 @@ def shout(texts):
     return [text.upper() for text in texts]
 
 
-def interrupted(path, count=4, more="", settings=SETTINGS):
+def interrupted(path, count=4, more=""):
     """Leaves the file of a process that was killed after some lines."""
-    partial = PartialFile(path, settings, resume=False)
+    partial = PartialFile(path, SETTINGS, resume=False)
     if count:
         partial.write(TEXTS[:count], shout(TEXTS[:count]))
     partial.file.write(more)

@@ -1,6 +1,5 @@
 """The quickstart on a small corpus, to its end and then once more."""
 
-import importlib.util
 import json
 from dataclasses import replace
 from types import SimpleNamespace
@@ -10,7 +9,7 @@ import typer
 from typer.testing import CliRunner
 
 from keras_attnvariants import presets
-from tests.recipes.conftest import RECIPES
+from tests.recipes.conftest import module_of
 
 pytestmark = [
     pytest.mark.slow,
@@ -21,11 +20,7 @@ pytestmark = [
 @pytest.fixture
 def recipe_module():
     """The recipe as a module."""
-    path = RECIPES / "quickstart.py"
-    spec = importlib.util.spec_from_file_location("quickstart", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of("quickstart")
 
 
 @pytest.fixture

@@ -1,13 +1,11 @@
 """The recipe of the models in the package: what it trains, in which order."""
 
 import dataclasses
-import importlib.util
 import sys
 
 import pytest
 
 from keras_attnvariants.presets.kav import BY_CORPUS
-from tests.recipes.conftest import RECIPES
 from tests.recipes.conftest import module_of
 from tests.recipes.test_model_cards import CARD
 
@@ -16,12 +14,8 @@ write_with_card = module_of("pack_model").write_with_card
 
 @pytest.fixture
 def recipe():
-    """The recipe as a module, since recipes are not part of a package."""
-    path = RECIPES / "train_models.py"
-    spec = importlib.util.spec_from_file_location("train_models", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    """The recipe as a module."""
+    return module_of("train_models")
 
 
 @pytest.fixture

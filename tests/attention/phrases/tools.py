@@ -19,9 +19,9 @@ INTERLEAVED, LOOKING_AHEAD = Interleaved(), Interleaved(look_ahead=True)
 STRUCTURES = (HOMOGENEOUS, HETEROGENEOUS, INTERLEAVED, LOOKING_AHEAD)
 
 
-def layer_of(structure, scoring="conv_kv", width=WIDTH, **options):
+def layer_of(structure, scoring="conv_kv", **options):
     layer = PhraseAttention(HEADS, structure, scoring, **options)
-    layer.build((None, None, width), (None, None, width))
+    layer.build((None, None, WIDTH), (None, None, WIDTH))
     randomize(layer)
     return layer
 
