@@ -1,4 +1,4 @@
-"""Calls of the signatures of an exported model: checked, split into batches, joined.
+"""Calls of an exported model's signatures: input checks, batches, joined outputs.
 
 They are the same for a model in this process and for one on a server, and need no
 TensorFlow.
@@ -22,7 +22,7 @@ from keras_attnvariants.utils.checks import one_for_each
 Array = npt.NDArray[Any]
 Arrays = Mapping[str, Array]
 
-# Refusals by exported graphs, and by TensorFlow Serving's batching before them.
+# How exported graphs, and TensorFlow Serving's batching, state the limit in an error.
 _LIMIT = re.compile(
     r"at most (\d+) sentences \(max_batch\)|maximum input batch size (\d+)"
 )
@@ -45,13 +45,13 @@ class TensorSpec:
         """The type of arrays; `object` for texts.
 
         Raises:
-            ValueError: a server has a type that NumPy does not know.
+            ValueError: a server reports a type that NumPy does not have.
         """
         try:
             return np.dtype(object if self.dtype == "string" else self.dtype)
         except TypeError:
             raise ValueError(
-                f"No arrays have such a type. Received: {self.dtype}"
+                f"NumPy has no such type. Received: {self.dtype}"
             ) from None
 
     def array(self, name: str, value: Any) -> Array:
@@ -113,7 +113,7 @@ def column(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
     """An option for `count` sentences, as a signature takes it.
 
     Raises:
-        ValueError: it is a list of another length.
+        ValueError: it is a list whose length is not `count`.
     """
     is_one = value is None or np.ndim(value) == 0
     values = one_for_each(name, [value] * count if is_one else list(value), count)
@@ -149,8 +149,8 @@ class Call:
     def batches(self, size: int) -> Iterator[tuple[Array, Arrays]]:
         """Split the call into batches: indices of rows, and the inputs of these rows.
 
-        Rows of about equal length go together, because a batch is as slow as its
-        longest.
+        Rows of about equal length go together, because a batch takes as long as its
+        longest row.
         """
         order = np.argsort(_costs(self.inputs.values()), kind="stable")
         for start in range(0, max(len(order), 1), size):
@@ -191,16 +191,16 @@ class Call:
 def checked_call(
     signature: Signature, inputs: Mapping[str, Any], outputs: Sequence[str] | None
 ) -> Call:
-    """A call with its inputs as arrays of the types that the signature wants.
+    """A call whose inputs were checked and converted to the types of the signature.
 
     Args:
-        signature: what to call.
+        signature: the signature to call.
         inputs: values by name.
         outputs: names of the outputs to return; `None` for all.
 
     Raises:
-        ValueError: there is no such output, or an input is missing, unknown, of
-            another type or rank, or of another number of rows than the others.
+        ValueError: there is no such output, or an input is missing or unknown, has the
+            wrong type or rank, or does not have as many rows as the others.
     """
     if inputs.keys() != signature.inputs.keys():
         raise ValueError(
@@ -214,7 +214,9 @@ def checked_call(
     arrays = {name: spec.array(name, inputs[name]) for name, spec in specs}
     rows = {name: len(array) for name, array in arrays.items()}
     if len(set(rows.values())) > 1:
-        raise ValueError(f"All inputs must have equally many rows. Received: {rows}")
+        raise ValueError(
+            f"All inputs must have the same number of rows. Received: {rows}"
+        )
     return Call(signature, arrays, names)
 
 
@@ -233,7 +235,7 @@ def _costs(inputs: Iterable[Array]) -> Array:
 
 
 def _strings(name: str, value: Any) -> Array:
-    """Texts as an array of UTF-8; characters that it lacks become question marks."""
+    """Texts as an array of UTF-8; what cannot be encoded becomes question marks."""
 
     def encoded(text: Any) -> bytes:
         if isinstance(text, str):

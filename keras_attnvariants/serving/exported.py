@@ -100,14 +100,14 @@ def weights_to_cast(model: keras.layers.Layer) -> Iterator[tuple[keras.Variable,
 class Dequantized(tf.saved_model.experimental.TrackableResource):
     """A matrix of floats that is computed from 8-bit integers at loading.
 
-    It is not freed with the loaded model, because signatures may outlive that.
+    It is not freed with the loaded model, because signatures may outlive the model.
 
     Args:
         layer: a quantized `Dense` or embedding layer, see `is_plain_int8`.
 
     Attributes:
-        integers, scale: its matrix of integers, and the divisor that makes floats of
-            them, for each output.
+        integers, scale: the layer's matrix of integers, and for each output the divisor
+            that turns them into floats.
         by_row: whether each row has a scale, as in embeddings.
         values: the floats, as functions that are traced here read them.
     """
@@ -133,7 +133,7 @@ class Dequantized(tf.saved_model.experimental.TrackableResource):
     def _create_resource(self) -> Any:
         if tf.executing_eagerly():
             return self.values.handle
-        # Found by its name in a session; loaded in Python, it gets another each time.
+        # A session finds it by this name; loading in Python gives it a new one.
         dtype, shape = self.values.dtype, self.values.shape
         return tf.raw_ops.VarHandleOp(dtype=dtype, shape=shape, shared_name=self.name)
 
@@ -143,7 +143,9 @@ class Dequantized(tf.saved_model.experimental.TrackableResource):
 
 ATTRIBUTES = (
     *StepModel.__annotations__,
-    *("source_stride", "search_settings", "embeddings"),
+    "source_stride",
+    "search_settings",
+    "embeddings",
 )
 
 
@@ -161,9 +163,9 @@ class ExportedModel:
         model: a Keras model.
         weights: its weights, stored.
         constant: whether decoding steps have weights as constants of the graph. oneDNN
-            then arranges them for the processor once, and a loop does not pass them
-            from step to step, which takes as long as the products for few sentences.
-            The weights of the decoder make the graph larger.
+            then arranges them for the processor only once, and the loop does not pass
+            them from step to step; with few sentences, passing them takes as long as
+            the matrix products. The weights of the decoder make the graph larger.
     """
 
     def __init__(

@@ -72,7 +72,7 @@ from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.translator import DEFAULT
-from keras_attnvariants.serving.translator import OF_FILES
+from keras_attnvariants.serving.translator import TRANSLATE_WAV
 from keras_attnvariants.serving.version_files import write_batching
 from keras_attnvariants.serving.version_files import write_info
 from keras_attnvariants.serving.version_files import write_warm_up
@@ -103,10 +103,10 @@ def export(
 
     Args:
         model: a step model, such as `keras_attnvariants.Transformer`.
-        tokenizer: its tokenizer. With `None` the SavedModel has `translate_ids`
-            alone, also as `serving_default`, and loads without TensorFlow Text.
+        tokenizer: its tokenizer. With `None` the SavedModel has only `translate_ids`,
+            also as `serving_default`, and loads without TensorFlow Text.
         path: folder of all versions, as TensorFlow Serving watches it.
-        precision: what it computes in. `"float32"`: the translation of a sentence does
+        precision: how it computes. `"float32"`: the translation of a sentence does
             not depend on the others in its request. `"bfloat16"`: half the size.
             `"auto"`: the faster of the two here. `"int8"`: multiplies 8-bit integers,
             on servers for Linux on x86-64 whose processor has AVX512-VNNI or AVX-VNNI.
@@ -141,12 +141,12 @@ def export(
         check_pieces(tokenizer.target, model.vocabulary_size)
     model = model_in(model, precision)
     builder = Signatures(model, chosen, tokenizer, shortlist, precision == "int8")
-    offered = builder.functions()
-    names = offered.keys() - LARGE_SIGNATURES if signatures is None else signatures
+    available = builder.functions()
+    names = available.keys() - LARGE_SIGNATURES if signatures is None else signatures
     for name in names:
-        check_choice("signatures", name, offered)
-    names = {DEFAULT, OF_FILES, *names}
-    wanted = {name: offered[name] for name in offered if name in names}
+        check_choice("signatures", name, available)
+    names = {DEFAULT, TRANSLATE_WAV, *names}
+    wanted = {name: available[name] for name in available if name in names}
     with lock_folder(Path(path)):
         folder = new_version(Path(path), version)
         with new_folder(folder, replace=False) as draft:
@@ -158,7 +158,7 @@ def check_reads_texts(model: keras.Model, form: str) -> None:
     """Raises `ValueError` for a model of recordings, which some formats lack."""
     if getattr(model, "source_stride", 1) > 1:
         raise ValueError(
-            f"{form} are written of models that read texts: `kav transcribe --model` "
+            f"{form} support only models that read texts: `kav transcribe --model` "
             f"runs one that reads recordings. Received: {model.name}"
         )
 

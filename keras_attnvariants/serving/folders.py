@@ -22,7 +22,7 @@ INFO = Path("assets.extra") / "model_info.json"
 # What to do with a SavedModel that is damaged.
 REMEDY = "restore it from a copy, or export the model again"
 
-# The oldest release that exports of this package were seen to work with.
+# The oldest release of TensorFlow Serving that exports are known to work with.
 SERVING_VERSION = "2.19.1"
 
 _TEMPLATES = Path(__file__).with_name("templates")
@@ -146,7 +146,7 @@ def write_deployment(
 
 
 def megabytes(options: dict[str, Any], signatures: dict[str, Any]) -> int:
-    """Size of the largest request that makes sense, rounded up."""
+    """The largest sensible size of a request in megabytes, rounded up."""
     row = options["max_tokens"] * _BYTES_OF_ID
     if "audio" in signatures["serving_default"]["inputs"]:
         row = options["max_tokens"] * AudioTokenizer.source_stride * _BYTES_OF_SAMPLE

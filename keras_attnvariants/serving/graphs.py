@@ -171,7 +171,7 @@ def unservable(found: set[str]) -> set[str]:
 
 
 def nodes_of(saved: Any) -> Iterator[Any]:
-    """All nodes in the content of `saved_model.pb`, those of functions too."""
+    """All nodes in the content of `saved_model.pb`, including those of functions."""
     for graph in map(Graph, saved.meta_graphs):
         for name in graph.names:
             yield from graph.content(name)

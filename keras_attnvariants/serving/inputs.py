@@ -69,7 +69,10 @@ class Input(NamedTuple):
         return np.full([1] * self.rank, values[self.dtype], self.dtype.as_numpy_dtype)
 
     def in_range(self, values: Tensor) -> tuple[Tensor, Tensor]:
-        """Valid values `[B]` of an option, and bool `[B]`: the given one was valid."""
+        """Values `[B]` of an option, and bool `[B]`, whether the given one is valid.
+
+        The default replaces values that are omitted or invalid.
+        """
         default = tf.constant(self.default, self.dtype)
         is_float = self.dtype.is_floating
         is_omitted = tf.math.is_nan(values) if is_float else tf.equal(values, -1)
@@ -81,17 +84,17 @@ class Input(NamedTuple):
 
 TEXT = Input("text", tf.string, "sources, UTF-8")
 SOURCE = Input("source", tf.string, "texts, UTF-8")
-TARGET = Input("target", tf.string, "what may be made of each source, UTF-8")
+TARGET = Input("target", tf.string, "a possible output for each source, UTF-8")
 SOURCE_IDS = Input(
     "source_ids", tf.int32, "tokens of the sources without BOS and EOS", rank=2
 )
-LENGTHS = Input("lengths", tf.int32, "tokens of each row; beyond may be anything")
+LENGTHS = Input("lengths", tf.int32, "tokens of each row; the rest is ignored")
 PREFIX = Input("prefix", tf.string, "how each hypothesis begins, UTF-8; '' for any")
 BLOCK_UNKNOWN = Input("block_unknown", tf.bool, "whether to forbid unknown tokens")
 
-_COLD = "below 1, probable words become more so; 0 is greedy search"
-_FEWEST = "draw from the fewest words that have this probability together"
-_SEED = "of the random numbers; the same gives the same hypothesis"
+_COLD = "below 1 favours probable words; 0 is greedy search"
+_FEWEST = "draw from the fewest words whose probabilities sum to this"
+_SEED = "seed of the random numbers; the same seed gives the same hypothesis"
 # Zero is not a probability.
 _LEAST = float(np.finfo("float32").tiny)
 SAMPLE_OPTIONS = (
@@ -112,10 +115,12 @@ def search_options(settings: SearchSettings, max_length: int) -> tuple[Input, ..
     least = f"least number of tokens, EOS not counted, below {max_length}"
     most = (
         f"largest number of tokens, EOS counted, from 1 to {max_length}, and above a "
-        "min_length that is given; 0 for some more than the text has"
+        "min_length that is given; 0 for a few more than the text has"
     )
     exponent = "exponent of the length normalisation"
-    repeats = f"no so many tokens in a row twice, at most {LONGEST}; 0 for any"
+    repeats = (
+        f"length of the n-grams that may not occur twice, at most {LONGEST}; 0 for none"
+    )
     finite, penalty = tf.float32.min, settings.length_penalty
     fewest = min(settings.min_length, max_length - 1)
     ngram = min(settings.no_repeat_ngram, LONGEST)
@@ -242,7 +247,7 @@ class GraphTokenizer:
 
     Attributes:
         inputs, scored: inputs of signatures that translate, and that score.
-        files: those of signatures that translate whole files: there are none.
+        files: those of signatures that translate whole files: none.
         sentencepiece: the `tensorflow_text` tokenizer, which a SavedModel has to
             track because it owns a resource.
     """

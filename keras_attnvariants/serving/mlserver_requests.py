@@ -50,7 +50,7 @@ def protect(app: Any, timeout: float) -> None:
 
 @dataclass(eq=False)
 class Guard:
-    """Reads requests within limits, and cancels their work if the sender leaves.
+    """Reads requests within limits, and cancels their work if the client disconnects.
 
     Args:
         app: an ASGI application.
@@ -78,7 +78,7 @@ class Guard:
                     body += message.get("body", b"")
                     more = message.get("more_body", False)
         except TimeoutError:
-            text = f"A request must have come within {self.timeout:g} seconds."
+            text = f"A request must arrive within {self.timeout:g} seconds."
             return await refusal(408, text)(scope, receive, send)
         if len(body) > MAX_BYTES:
             text = f"A request must not have more than {MAX_BYTES:,} bytes."
@@ -101,7 +101,7 @@ class Guard:
 
 
 def refusal(status: int, text: str) -> Any:
-    """An error response; closes the connection, as nobody reads the rest of it."""
+    """An error response; closes the connection, as the rest of it is not read."""
     from fastapi.responses import JSONResponse
 
     return JSONResponse({"error": text}, status, {"connection": "close"})
@@ -113,8 +113,9 @@ class Turns:
 
     Requests share the turns fairly, by the length of their texts: each text waits for
     the time at which it would be translated if its request had an equal share of the
-    processor (Golestani 1994, "self-clocked fair queueing"). Long texts do not fit
-    behind many short ones. A request that is cancelled gets no more turns.
+    processor (Golestani 1994, "self-clocked fair queueing"). A long text does not join
+    a turn that has many short ones, which would be padded to its length. A request that
+    is cancelled gets no more turns.
 
     Args:
         translator: translates a list of texts, in a thread.

@@ -94,8 +94,8 @@ class TranslationRuntime(MLModel):
                 found = await self._turns.translate(texts)
         except TimeoutError:
             raise MLServerError(
-                f"There was no time to translate `{INPUT}` in {self._timeout:g} "
-                f"seconds: send fewer or shorter sentences. Received: {len(texts):,}",
+                f"`{INPUT}` was not translated within {self._timeout:g} seconds: send "
+                f"fewer or shorter sentences. Received: {len(texts):,}",
                 504,
             ) from None
         return InferenceResponse(

@@ -10,11 +10,11 @@ from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.utils.checks import check_integer
 
-# All widths of buckets are multiples of it, but for the widest.
+# The width of every bucket but the widest is a multiple of it.
 _NARROWEST = 8
 
 # Default limit of characters, and characters per token of models that read more.
-_CHARACTERS, _OF_TOKEN = 4096, 16
+_CHARACTERS, _CHARACTERS_PER_TOKEN = 4096, 16
 
 
 class ExportOptions(TypedDict, total=False):
@@ -88,7 +88,8 @@ class Options:
         if getattr(model, "source_stride", 1) == 1:  # a recording is read as a whole
             longest = min(task_of(model).max_length, longest)
         values.setdefault("max_tokens", longest)
-        values.setdefault("max_characters", max(_CHARACTERS, _OF_TOKEN * longest))
+        characters = max(_CHARACTERS, _CHARACTERS_PER_TOKEN * longest)
+        values.setdefault("max_characters", characters)
         options = cls(search.beam_size, search.length_penalty, **values)
         for name in ("n_best", "max_batch", "max_characters", "max_tokens"):
             check_integer(name, getattr(options, name))

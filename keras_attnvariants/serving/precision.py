@@ -51,8 +51,8 @@ def model_in(model: Any, precision: str | None) -> Any:
         precision: one of `PRECISIONS`; `None` for the model itself.
 
     Raises:
-        ValueError: there is no such precision, or a quantized model, which rounds what
-            it multiplies, is to compute in floats.
+        ValueError: there is no such precision, or it is one of floats and the model is
+            quantized, and so rounds what it multiplies.
         ProcessorError: it would multiply 8-bit integers, which are not exact here.
     """
     if precision is None:

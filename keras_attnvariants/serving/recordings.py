@@ -9,10 +9,10 @@ from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.utils.typing import Tensor
 
 AUDIO = Input("audio", tf.float32, "samples from -1 to 1, 16,000 a second", rank=2)
-SAMPLES = Input("lengths", tf.int32, "samples of each row; beyond may be anything")
+SAMPLES = Input("lengths", tf.int32, "samples of each row; the rest is ignored")
 WAV = Input("wav", tf.string, "WAV files: 16-bit PCM, 16,000 Hz, channels averaged")
 
-_HEADER, _LISTED = 12, 8  # bytes of the headers of a file and of a chunk
+_FILE_HEADER, _CHUNK_HEADER = 12, 8  # in bytes
 _CHUNKS = 64  # largest number before the samples
 _PCM = (1, 0xFFFE)  # without and with an extended description
 
@@ -21,7 +21,7 @@ class GraphRecordings:
     """A reader of recordings as TensorFlow operators.
 
     Args:
-        stride: samples in a position of the encoder.
+        stride: samples for each position of the encoder.
 
     Attributes:
         inputs, scored: inputs of signatures that take recordings.
@@ -59,8 +59,10 @@ class GraphRecordings:
         is_sample = tf.sequence_mask(lengths, tf.shape(ids)[1])
         return tf.where(is_sample, ids, 0), lengths, is_cut, status
 
-    def opened(self, wav: Tensor, max_tokens: int) -> tuple[dict[str, Tensor], Tensor]:
-        """The inputs that stand for WAV files, and the status of each, int32 `[B]`.
+    def read_files(
+        self, wav: Tensor, max_tokens: int
+    ) -> tuple[dict[str, Tensor], Tensor]:
+        """The recordings in WAV files as inputs, and the status of each, int32 `[B]`.
 
         A file that cannot be read has no samples. One extra sample shows that a file is
         cut.
@@ -99,13 +101,14 @@ def read_wav(data: Tensor, width: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         float32 `[width]`, padded with 0, the number of samples, and the `Status`.
     """
     size = tf.strings.length(data)
-    header = integers(data, 0, tf.int32, _HEADER)
+    header = integers(data, 0, tf.int32, _FILE_HEADER)
     form, start, length = chunks_of(data)
     kind, channels, low, high, *_, frame, bits = tf.unstack(tf.cast(form, tf.int32))
     is_whole = (start > 0) & (length <= size - start) & (channels > 0)
     is_pcm = tf.reduce_any(tf.equal(kind, _PCM)) & tf.equal(bits, 16)
     is_pcm &= tf.equal(frame, 2 * channels)
-    is_wav = tf.equal(header[0], code(b"RIFF")) & tf.equal(header[2], code(b"WAVE"))
+    is_wav = tf.equal(header[0], fourcc(b"RIFF"))
+    is_wav &= tf.equal(header[2], fourcc(b"WAVE"))
     is_wav &= is_whole & is_pcm
     status = tf.where(is_wav, int(Status.OK), int(Status.WRONG_FILE))
     is_rate = tf.equal(low, SAMPLE_RATE) & tf.equal(high, 0)
@@ -126,15 +129,16 @@ def chunks_of(data: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """
     size = tf.strings.length(data)
 
-    def goes_on(place: Tensor, form: Tensor, start: Tensor, length: Tensor) -> Tensor:
-        return (place <= size - _LISTED) & tf.equal(start, 0)
+    def has_next(place: Tensor, form: Tensor, start: Tensor, length: Tensor) -> Tensor:
+        return (place <= size - _CHUNK_HEADER) & tf.equal(start, 0)
 
-    def following(
+    def read_chunk(
         place: Tensor, form: Tensor, start: Tensor, length: Tensor
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        name, number = tf.unstack(integers(data, place, tf.int32, _LISTED))
-        place += _LISTED
-        is_form, is_data = tf.equal(name, code(b"fmt ")), tf.equal(name, code(b"data"))
+        name, number = tf.unstack(integers(data, place, tf.int32, _CHUNK_HEADER))
+        place += _CHUNK_HEADER
+        is_form = tf.equal(name, fourcc(b"fmt "))
+        is_data = tf.equal(name, fourcc(b"data"))
         form = tf.where(is_form, integers(data, place, tf.uint16, 16), form)
         start = tf.where(is_data, place, start)
         # The largest numbers are negative here; no file has so many bytes.
@@ -144,8 +148,8 @@ def chunks_of(data: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         place += tf.minimum(number, size - place) + number % 2
         return place, form, start, length
 
-    first = tf.constant(_HEADER), tf.zeros([8], tf.uint16), 0, 0
-    found = tf.while_loop(goes_on, following, first, maximum_iterations=_CHUNKS)
+    first = tf.constant(_FILE_HEADER), tf.zeros([8], tf.uint16), 0, 0
+    found = tf.while_loop(has_next, read_chunk, first, maximum_iterations=_CHUNKS)
     return found[1:]
 
 
@@ -155,6 +159,6 @@ def integers(data: Tensor, place: Tensor | int, kind: tf.DType, count: int) -> T
     return tf.io.decode_raw(part, kind, fixed_length=count)
 
 
-def code(name: bytes) -> int:
-    """Four characters as an integer, as `integers` reads them."""
+def fourcc(name: bytes) -> int:
+    """A four-character code as an integer, as `integers` reads it."""
     return int.from_bytes(name, "little")

@@ -19,7 +19,7 @@ class BucketedSearch:
     """Searches in the narrowest bucket that holds all sources of a request.
 
     A bucket is a width to which sources are padded. All buckets share one graph, but
-    TensorFlow prepares its products for every new shape.
+    TensorFlow prepares its matrix products anew for every shape.
 
     Args:
         model: a step model.

@@ -22,8 +22,8 @@ from keras_attnvariants.utils.typing import Tensor
 class ShortlistedSteps:
     """A step model whose vocabulary is a separate list of tokens for each sentence.
 
-    Tokens are numbered by their place in that list, which begins with the first ids of
-    the vocabulary: special tokens keep their ids. `restored` turns places into ids.
+    Tokens are numbered by their index in that list, which begins with the first ids of
+    the vocabulary: special tokens keep their ids. `restored` turns indices into ids.
     Probabilities are normalised over the tokens of the list.
 
     Args:
@@ -55,7 +55,7 @@ class ShortlistedSteps:
         always = np.zeros(size, "float32")
         always[shortlist.common] = always[:first] = count + 1
         self.always = shared_tensor(constant(always))
-        # One more column and token, for places without a proposal.
+        # One more column and token, where there is no proposal.
         proposed = np.where(shortlist.by_source < 0, size, shortlist.by_source)
         proposed[model.pad_id] = size
         self.proposed = shared_tensor(constant(proposed.astype("int32")))
@@ -100,7 +100,7 @@ class ShortlistedSteps:
         context: NestedTensors,
         **options: Any,
     ) -> tuple[Any, ...]:
-        """As in the model, with places in the lists as tokens."""
+        """As in the model, with indices into the lists as tokens."""
         ids = take(context["tokens"], tokens, axis=1, batch_axes=1)
         # The owner of the method may have other weights than the encoder.
         model = self.model.step.__self__
@@ -109,7 +109,7 @@ class ShortlistedSteps:
         return limited.step(ids, position, state, context["model"], **options)
 
     def restored(self, found: Hypotheses, source_ids: Tensor) -> Hypotheses:
-        """Hypotheses with ids `[B, N, T]` instead of places."""
+        """Hypotheses with ids `[B, N, T]` instead of indices into the lists."""
         tokens = self.tokens(source_ids)
         ids = take(tokens, found.ids, axis=1, batch_axes=1)
         return found._replace(ids=ids)

@@ -31,14 +31,14 @@ from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import with_status
 from keras_attnvariants.serving.shortlisted import ShortlistedSteps
 from keras_attnvariants.serving.translator import DEFAULT
-from keras_attnvariants.serving.translator import OF_FILES
+from keras_attnvariants.serving.translator import TRANSLATE_WAV
 from keras_attnvariants.serving.translator import Status
 from keras_attnvariants.serving.verification import WRONG_PROCESSOR
 from keras_attnvariants.utils.typing import Tensor
 
 Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
 # A function and its inputs; without inputs there is no signature.
-Offer: TypeAlias = tuple[Callable[..., dict[str, Tensor]], Sequence[Input]]
+Definition: TypeAlias = tuple[Callable[..., dict[str, Tensor]], Sequence[Input]]
 
 
 class Signatures:
@@ -76,9 +76,11 @@ class Signatures:
         self.exported: Any = ExportedModel(model, self.weights, constant=False)
         # One graph finds both the best hypothesis and several.
         n_best = 1 if tokenizer is None else options.n_best
-        self.several = BucketedSearch(fast, options, n_best)
-        self.best = functools.partial(self.several, count=1)
-        self.aligned = BucketedSearch(limited(self.exported), options, of_tokens=True)
+        self.nbest_search = BucketedSearch(fast, options, n_best)
+        self.best_search = functools.partial(self.nbest_search, count=1)
+        self.alignment_search = BucketedSearch(
+            limited(self.exported), options, of_tokens=True
+        )
         self.reader: Any = None
         self.target_tokenizer: Any = None
         if tokenizer is not None:
@@ -86,7 +88,7 @@ class Signatures:
             self.reader = GraphTokenizer(tokenizer.target, longest)
             self.target_tokenizer = self.reader
             if tokenizer.reads == "audio":
-                self.reader = GraphRecordings(self.several.stride)
+                self.reader = GraphRecordings(self.nbest_search.stride)
             elif tokenizer.target is not tokenizer:
                 self.reader = GraphTokenizer(tokenizer, longest)
         settings = SearchSettings.of(model, length_penalty=options.length_penalty)
@@ -95,13 +97,13 @@ class Signatures:
     def functions(self) -> dict[str, Signature]:
         """All signatures by name."""
         ids = inputs.SOURCE_IDS, inputs.LENGTHS
-        offered: dict[str, Offer] = {"translate_ids": (self.translate_ids, ids)}
+        defined: dict[str, Definition] = {"translate_ids": (self.translate_ids, ids)}
         if self.reader is not None:
             source = self.reader.inputs
             constraints = inputs.PREFIX, inputs.BLOCK_UNKNOWN, *self.search_options
-            offered |= {
+            defined |= {
                 DEFAULT: (self.translate, source),
-                OF_FILES: (self.translate_file, self.reader.files),
+                TRANSLATE_WAV: (self.translate_file, self.reader.files),
                 "nbest": (self.nbest, source),
                 "align": (self.align, source),
                 "score": (self.score, (*self.reader.scored, inputs.TARGET)),
@@ -112,7 +114,7 @@ class Signatures:
         exact = check_integers if self.multiplies_integers else None
         found = {
             name: Signature(function, taken, limit, exact)
-            for name, (function, taken) in offered.items()
+            for name, (function, taken) in defined.items()
             if taken
         }
         return {DEFAULT: found["translate_ids"], **found}
@@ -130,11 +132,11 @@ class Signatures:
 
     def translate_ids(self, source_ids: Tensor, lengths: Tensor) -> dict[str, Tensor]:
         """The best hypothesis for each row of ids; needs no TensorFlow Text."""
-        limit = self.options.max_tokens * self.several.stride
+        limit = self.options.max_tokens * self.nbest_search.stride
         size, pad_id = self.model.source_vocabulary_size, self.model.pad_id
         status = status_of_ids(source_ids, lengths, size, pad_id)
         lengths = tf.where(tf.equal(status, 0), lengths, 0)
-        found = self.best(source_ids, tf.minimum(lengths, limit))
+        found = self.best_search(source_ids, tf.minimum(lengths, limit))
         found, status = with_status(found, status, pad_id)
         return {
             "ids": found.ids[:, 0],
@@ -146,12 +148,12 @@ class Signatures:
 
     def translate(self, **source: Tensor) -> dict[str, Tensor]:
         """The best hypothesis for each source."""
-        return self.translated(source, self.best)[0]
+        return self.translated(source, self.best_search)[0]
 
     def translate_file(self, **file: Tensor) -> dict[str, Tensor]:
         """The best hypothesis for each file."""
         longest = self.options.max_tokens
-        source, status = self.reader.opened(*file.values(), max_tokens=longest)
+        source, status = self.reader.read_files(*file.values(), max_tokens=longest)
         outputs = self.translate(**source)
         is_read = tf.equal(status, int(Status.OK))
         return {**outputs, "status": tf.where(is_read, outputs["status"], status)}
@@ -159,7 +161,7 @@ class Signatures:
     def nbest(self, **source: Tensor) -> dict[str, Tensor]:
         """The best hypotheses for each source."""
         ids, lengths, is_cut, status = self.read(source)
-        found = self.several(ids, lengths)
+        found = self.nbest_search(ids, lengths)
         found, status = with_status(found, status, self.model.pad_id)
         batch, count, width = tf.unstack(tf.shape(found.ids))
         translations = self.target_tokenizer.decode(
@@ -174,8 +176,8 @@ class Signatures:
         }
 
     def align(self, **source: Tensor) -> dict[str, Tensor]:
-        """The best hypothesis for each source: its tokens and what they come from."""
-        outputs, found, ids = self.translated(source, self.aligned)
+        """The best hypothesis for each source, with what its tokens attend to."""
+        outputs, found, ids = self.translated(source, self.alignment_search)
         return {
             **outputs,
             "pieces": self.target_tokenizer.pieces(found.ids[:, 0]),
@@ -218,7 +220,7 @@ class Signatures:
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
             return beam_search(
                 self.exported,
-                self.several.padded(ids, lengths),
+                self.nbest_search.padded(ids, lengths),
                 beam_size=self.options.beam_size,
                 prefix=prefix_ids,
                 block_unknown=block_unknown,
@@ -235,7 +237,9 @@ class Signatures:
         options, is_valid = inputs.read_options(inputs.SAMPLE_OPTIONS, values)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
-            return sample(self.exported, self.several.padded(ids, lengths), **options)
+            return sample(
+                self.exported, self.nbest_search.padded(ids, lengths), **options
+            )
 
         outputs, found, _ = self.translated(source, search, is_valid)
         steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
@@ -272,11 +276,11 @@ class Signatures:
         return outputs, found, ids
 
     def read(self, source: dict[str, Tensor]) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Ids `[B, S]`, lengths, what was cut, and the status so far `[B]`."""
+        """Ids `[B, S]`, and `[B]` their lengths, whether they were cut, the status."""
         return self.reader.read(*source.values(), max_tokens=self.options.max_tokens)
 
     def encode(self, text: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Ids `[B, T]`, lengths `[B]` and what was cut `[B]` of targets."""
+        """Ids `[B, T]` of targets, and `[B]` their lengths, whether they were cut."""
         # Each target has BOS or EOS besides its tokens.
         longest = min(self.options.max_tokens, self.model.max_length - 1)
         return self.target_tokenizer.encode(text, longest)

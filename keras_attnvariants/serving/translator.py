@@ -31,7 +31,7 @@ OneOrEach: TypeAlias = T | Sequence[T]
 
 # The signature of requests that name none, and the one that reads files.
 DEFAULT = "serving_default"
-OF_FILES = "translate_wav"
+TRANSLATE_WAV = "translate_wav"
 
 # The score of a translation that was not found: `decoding.IMPOSSIBLE`, without Keras.
 MISSING = -1e30
@@ -62,7 +62,7 @@ STATUS_DOCS = {
     Status.PADDING_INSIDE: "an id within its length is that of padding",
     Status.NOTHING_FOUND: "the search found no hypothesis",
     Status.WRONG_OPTION: "an option is out of range, or excludes another",
-    Status.WRONG_FILE: "it is no WAV file of 16-bit PCM, or it ends early",
+    Status.WRONG_FILE: "it is not a WAV file of 16-bit PCM, or it ends early",
     Status.WRONG_RATE: "its sample rate is not 16,000 Hz",
 }
 
@@ -133,7 +133,7 @@ class TargetScore(NamedTuple):
 
 
 def translation(row: Mapping[str, Any]) -> SavedTranslation:
-    """The one translation in the outputs for a sentence."""
+    """The translation in the outputs for one sentence."""
     pieces = [piece for piece in row.get("pieces", ()) if piece]
     source = [piece for piece in row.get("source_pieces", ()) if piece]
     weights = row.get("alignments")
@@ -175,7 +175,7 @@ class BaseTranslator(ABC):
         TypeError: by a method: texts are not a list of strings.
     """
 
-    # Samples of a recording that are read; one that has so many is cut.
+    # Samples of a recording that are read; one with that many counts as cut.
     _longest: int = 1 << 21
 
     @abstractmethod
@@ -191,7 +191,7 @@ class BaseTranslator(ABC):
         """One translation per text."""
         if not listed("texts", texts):
             return []
-        name = DEFAULT if self.reads_text else OF_FILES
+        name = DEFAULT if self.reads_text else TRANSLATE_WAV
         flags = self._signature(name).outputs.keys() & {"truncated"}
         inputs = self._source(texts, name)
         found = self.predict(inputs, name, ["translations", *flags])
@@ -258,9 +258,9 @@ class BaseTranslator(ABC):
         Options are one for all texts or a list with one for each.
 
         Args:
-            temperature: below 1, probable words become more so; 0 is greedy search.
+            temperature: below 1 favours probable words; 0 is greedy search.
             top_k: how many words may be drawn; 0 for all.
-            top_p: draw from the fewest words that have this probability together.
+            top_p: draw from the fewest words whose probabilities sum to this.
             seed: seed of the random numbers. From a single seed each text gets its own,
                 by its place. With a list of seeds, the translation of a text does not
                 depend on the other texts.
@@ -351,7 +351,7 @@ class BaseTranslator(ABC):
             if found.status == Status.WRONG_OPTION:
                 given = {name: inputs[name][place] for name in options}
                 raise ValueError(
-                    f"Of the text at position {place}, "
+                    f"The text at position {place} cannot be translated: "
                     f"{STATUS_DOCS[Status.WRONG_OPTION]}. Received: {given}"
                 )
         return translations

@@ -24,7 +24,7 @@ from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.folders import check_folder
 from keras_attnvariants.utils.folders import read_manifest
 
-# Servers' owners add files here, such as requests to warm up with.
+# Those who run a server add files here, such as requests to warm up with.
 _OWNERS = "assets.extra/"
 
 # The signature that a server runs once, when it loads the model.
@@ -53,7 +53,7 @@ def verify(
     SentencePiece model. If it multiplies 8-bit integers, this processor must do that
     exactly.
 
-    This finds damage, and programs that pass as models. It does not prove who exported
+    This finds damage, and programs disguised as models. It does not prove who exported
     the model: anyone who changes a file can change the manifest as well.
 
     Args:

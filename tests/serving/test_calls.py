@@ -98,7 +98,7 @@ def test_a_refusal_names_the_limit_of_sentences():
     ("inputs", "message"),
     [
         ({"source": ["a"]}, "'pair' takes `seed`, `source`, `target`.*`source`$"),
-        ({"source": ["a"], "target": ["a", "b"], "seed": [1]}, "equally many rows"),
+        ({"source": ["a"], "target": ["a", "b"], "seed": [1]}, "same number of rows"),
         ({"source": "a", "target": ["a"], "seed": [1]}, "`source` must have 1 axes"),
         (
             {"source": [["a"]], "target": ["a"], "seed": [1]},

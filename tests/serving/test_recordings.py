@@ -181,7 +181,8 @@ def test_wrong_files_have_a_status_and_do_not_fail_the_others(path, server):
         assert list(found["status"]) == [int(Status.WRONG_RATE), 0]
         assert list(found["translations"]) == ["", expected]
     info = json.loads((path / "assets.extra" / "model_info.json").read_text())
-    assert info["status"]["6"] == "it is no WAV file of 16-bit PCM, or it ends early"
+    text = "it is not a WAV file of 16-bit PCM, or it ends early"
+    assert info["status"]["6"] == text
     assert info["status"]["7"] == "its sample rate is not 16,000 Hz"
 
 

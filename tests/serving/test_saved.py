@@ -189,7 +189,7 @@ def test_scores_of_targets(translator, server, texts):
         assert each.log_prob == pytest.approx(log_prob, rel=1e-4)
         assert each.log_prob == pytest.approx(sum(each.token_log_probs), rel=1e-4)
     assert found[-1].pieces == ("</s>",)
-    with pytest.raises(ValueError, match="equally many rows"):
+    with pytest.raises(ValueError, match="same number of rows"):
         translator.score(["a"], [])
 
 

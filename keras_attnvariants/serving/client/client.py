@@ -43,7 +43,7 @@ class Client(BaseTranslator):
         address: `host:port` or `grpc://host:port` for gRPC, `grpcs://host:port` for
             gRPC with TLS, `http://host:port` or `https://host:port` for REST.
         model: its name on the server.
-        version: number of the version to ask; by default the newest that is loaded.
+        version: number of the version to use; by default the newest that is loaded.
         label: label of the version, such as `"stable"`, instead of its number.
         max_batch: largest number of sentences in a request; by default 64, the default
             of exports, or less once the server says so.
@@ -102,10 +102,10 @@ class Client(BaseTranslator):
         # Each imports a library that the other does not need.
         protocol = "rest_api" if scheme in ("http", "https") else "grpc_api"
         found = import_module(f"keras_attnvariants.serving.client.{protocol}")
-        to = Connection(
+        connection = Connection(
             address, model, version, label, headers or {}, max_message_bytes
         )
-        self._server = found.Server(to)
+        self._server = found.Server(connection)
         # Closes the connections even if the user does not.
         weakref.finalize(self, self._server.close)
 
@@ -162,7 +162,7 @@ class Client(BaseTranslator):
             return call.joined(rows, found)
 
     def _ask(self, ask: Callable[[float], T]) -> T:
-        """The result of a function of the seconds left, with retries."""
+        """Calls `ask` with the seconds left, again if the server is unavailable."""
         end = time.monotonic() + self.timeout
         failed = 0
         while True:

@@ -52,7 +52,7 @@ class ServerBusyError(ServingError):
 
 
 class ServerUnavailableError(ServingError):
-    """The server does not answer, or not now; the request may be sent again."""
+    """The server does not answer, or is not ready; the request may be sent again."""
 
 
 class DeadlineError(ServingError):
@@ -142,13 +142,13 @@ def check_size(body: bytes, max_bytes: int) -> None:
 
 @contextlib.contextmanager
 def reading(address: str) -> Iterator[None]:
-    """Turns every error in reading a reply into a `ServingError`."""
+    """Context that turns every error in reading a reply into a `ServingError`."""
     try:
         yield
     except Exception as error:
         what = one_line(f"{type(error).__name__}: {error}")
         raise ServingError(
-            f"{address}: the reply is not what was asked for ({what})"
+            f"{address}: the reply does not fit the request ({what})"
         ) from error
 
 
@@ -168,8 +168,8 @@ def parse_place(place: str) -> dict[str, Any]:
     found = _PLACE.fullmatch(place)
     if not found:
         raise ValueError(
-            "A served model is host:port/model, with /versions/N or /labels/NAME if "
-            "it shall not be the newest version. Received: "
+            "A served model is host:port/model, with /versions/N or /labels/NAME for "
+            "a version other than the newest. Received: "
             f"{without_password(place)}"
         )
     parts: dict[str, Any] = {k: v for k, v in found.groupdict().items() if v}

@@ -27,16 +27,20 @@ class Server:
         max_bytes: largest size of a message in either direction, in bytes.
     """
 
-    def __init__(self, to: Connection) -> None:
-        scheme, self.address = split_address(to.address)
-        self._spec = protos.ModelSpec(name=to.model, version_label=to.label)
-        if to.version is not None:
-            self._spec.version.value = to.version
-        self._headers = [(name.lower(), value) for name, value in to.headers.items()]
-        self.max_bytes = to.max_bytes
+    def __init__(self, connection: Connection) -> None:
+        scheme, self.address = split_address(connection.address)
+        self._spec = protos.ModelSpec(
+            name=connection.model, version_label=connection.label
+        )
+        if connection.version is not None:
+            self._spec.version.value = connection.version
+        self._headers = [
+            (name.lower(), value) for name, value in connection.headers.items()
+        ]
+        self.max_bytes = connection.max_bytes
         options = [
-            ("grpc.max_send_message_length", to.max_bytes),
-            ("grpc.max_receive_message_length", to.max_bytes),
+            ("grpc.max_send_message_length", connection.max_bytes),
+            ("grpc.max_receive_message_length", connection.max_bytes),
             # A server that comes back is found again within a second.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 500),
@@ -70,7 +74,7 @@ class Server:
             return {n: messages.from_proto(n, found[n]) for n in call.outputs}
 
     def send(self, method: str, message: Any, timeout: float) -> bytes:
-        """The body of the reply.
+        """Sends a request, and returns the body of the reply.
 
         Args:
             method: name of the service and of its method.

@@ -42,28 +42,28 @@ class Server:
         max_bytes: largest size of a message in either direction, in bytes.
     """
 
-    def __init__(self, to: Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         try:
-            url = httpx.URL(to.address)
+            url = httpx.URL(connection.address)
         except httpx.InvalidURL as error:
             raise ValueError(
                 f"`address` is not a URL ({error}). Received: "
-                f"{without_password(to.address)!r}"
+                f"{without_password(connection.address)!r}"
             ) from None
         # httpx would log a password in the URL.
         auth = (url.username, url.password) if url.userinfo else None
         self.address = str(url.copy_with(userinfo=b""))
         place = self.address.rstrip("/")
-        self._version = f"{place}/v1/models/{quote(to.model, safe='')}"
-        if to.version is not None:
-            self._version += f"/versions/{to.version}"
-        if to.label is not None:
-            self._version += f"/labels/{quote(to.label, safe='')}"
-        self.max_bytes = to.max_bytes
+        self._version = f"{place}/v1/models/{quote(connection.model, safe='')}"
+        if connection.version is not None:
+            self._version += f"/versions/{connection.version}"
+        if connection.label is not None:
+            self._version += f"/labels/{quote(connection.label, safe='')}"
+        self.max_bytes = connection.max_bytes
         usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._client = httpx.Client(
             auth=auth,
-            headers={**usual, **to.headers},
+            headers={**usual, **connection.headers},
             limits=httpx.Limits(),
             # No proxies or passwords from the environment, and the system's CAs.
             trust_env=False,
@@ -76,7 +76,7 @@ class Server:
         with reading(self.address):
             found = json.loads(body)["metadata"]["signature_def"]
             definitions = messages.protos.SignatureDefMap()
-            # An empty description has the field as well.
+            # The server sends this field even if it is empty.
             known = {"signature_def": found["signature_def"]}
             json_format.ParseDict(known, definitions, ignore_unknown_fields=True)
             return messages.signatures_of(definitions)
@@ -99,7 +99,7 @@ class Server:
             }
 
     def send(self, url: str, body: bytes | None, timeout: float) -> bytes:
-        """The body of the reply.
+        """Sends a request, and returns the body of the reply.
 
         Args:
             url: address of the request.
@@ -131,7 +131,7 @@ class Server:
                 f"{self.address}: no reply in {timeout:.3g} seconds"
             ) from error
         except httpx.LocalProtocolError as error:
-            raise ValueError("`headers` hold what HTTP does not allow") from error
+            raise ValueError("`headers` must be valid HTTP headers") from error
         except httpx.TransportError as error:
             what = one_line(str(error)) or type(error).__name__
             raise ServerUnavailableError(f"{self.address}: {what}") from error
@@ -145,7 +145,7 @@ class Server:
 
 
 def _listed(array: Array) -> Any:
-    """An array as JSON; bytes that are not UTF-8, or no text, go as base64."""
+    """An array as JSON; bytes that are not UTF-8 or contain a zero become base64."""
     texts = np.frompyfunc(_text, 1, 1)
     return (texts(array) if array.dtype == object else array).tolist()
 
@@ -158,7 +158,7 @@ def _text(text: bytes) -> Any:
 
 
 def _array(name: str, value: Any, spec: TensorSpec) -> Array:
-    """JSON as an array of the type of an output."""
+    """A JSON value as an array of an output's type."""
     array = np.array(value, object)
     for leaf in array.ravel():
         if type(leaf) not in _JSON_TYPES[spec.array_type.kind]:
