@@ -148,7 +148,7 @@ def reading(address: str) -> Iterator[None]:
     except Exception as error:
         what = one_line(f"{type(error).__name__}: {error}")
         raise ServingError(
-            f"{address}: the reply does not fit the request ({what})"
+            f"{address}: the reply is not valid ({what})"
         ) from error
 
 

@@ -71,7 +71,7 @@ def test_a_version_or_label_is_asked_for():
 )
 def test_a_reply_that_was_not_asked_for_is_one_error(reply, message):
     with odd_server(lambda body, context: reply) as address:
-        pattern = f"{address}: the reply does not fit the request .*{message}"
+        pattern = f"{address}: the reply is not valid .*{message}"
         with pytest.raises(ServingError, match=pattern) as raised:
             ask(address, "translate", ["a", "b"])
     assert "\n" not in str(raised.value)
