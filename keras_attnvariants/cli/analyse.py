@@ -73,7 +73,7 @@ class DataOptions:
     )
     target: str | None = option("Language to translate into; as --source.")
     split: str | None = option(
-        "Which part of the corpus (test); not for contrastive pairs."
+        "Part of the corpus to analyse (test); not for contrastive pairs."
     )
 
     def check(self, analysis: Analysis, task: "Task") -> None:
@@ -85,7 +85,7 @@ class DataOptions:
         fits = "bleu" in task.metrics or not analysis.startswith("bleu")
         if not fits or not (task.reads_text or analysis not in OF_TEXTS):
             raise ValueError(
-                f"--analysis {analysis} is not one of models for {task.name}."
+                f"--analysis {analysis} does not support models for {task.name}."
             )
         if analysis in CONTRASTIVE:
             if self.source or self.target or self.split:
@@ -124,9 +124,10 @@ def analyse(
     *,
     runs: list[str] = argument(
         "Folders of runs or models, or names of models; BLEU compares the others with "
-        "the first. Files have the last parts of these names, unless they are equal."
+        "the first. Files are named after the last parts of these, unless those are "
+        "equal."
     ),
-    analysis: Analysis = option("Which analysis.", ...),
+    analysis: Analysis = option("The analysis.", ...),
     data: DataOptions,
     sentences: int | None = option(
         "Only that many sentences or pairs, from the start.", min=1
@@ -148,7 +149,7 @@ def analyse(
     if len({file_name(name) for name in folders}) < len(folders):
         raise ValueError(
             "The names of the systems must differ in letters or digits, since files "
-            f"have them. Received: {', '.join(folders)}"
+            f"are named after them. Received: {', '.join(folders)}"
         )
     check_output_folder("--output", output)
     import_modules(imports)
@@ -191,7 +192,7 @@ def tables(
 
 @command
 def attention(
-    source: str = argument("What to read: a text, or the path of a recording."),
+    source: str = argument("The source: a text, or the path of a recording."),
     model: str = MODEL_OR_DEFAULT,
     translation: str | None = option(
         "Its translation, summary or transcript; default: that of the model."
@@ -206,10 +207,10 @@ def attention(
 ) -> None:
     """Draw the attention weights of one layer on a sentence, document or recording.
 
-    For a translation, a panel for each head: a row is what one token attends to, of the
-    sentence, of the translation so far, and, in cross-attention, the token that is
-    predicted next. A document is shaded by the cross-attention of its summary, and that
-    of a transcript is drawn below the spectrogram; both are means over heads.
+    A translation gets a panel for each head, in which a row shows what one token
+    attends to. In cross-attention, that is the token which is predicted next. A
+    document is shaded by the cross-attention of its summary. The cross-attention of a
+    transcript is drawn below the spectrogram. Both are means over heads.
 
     [bold]Example:[/bold] kav attention 'A man rides a horse.'
     """

@@ -113,8 +113,8 @@ def columns(*names: str) -> Table:
 def corpora() -> None:
     """List the corpora that are fetched by name, with size and licence.
 
-    They are for translation. Summaries and recordings are read from folders and
-    archives of yours: `kav train --task`.
+    They are for translation. Summaries and recordings are read from your own folders
+    and archives: `kav train --task`.
 
     [bold]Example:[/bold] kav train --data bible-de-en --source en --target de …
     """
@@ -171,13 +171,13 @@ def models() -> None:
 def push(
     model: str = argument(MODEL_HELP),
     address: str = argument(
-        "Where to: hf://user/name, or kaggle://owner/model/keras/variation. A model "
-        "that is there gets a new version."
+        "Destination: hf://user/name, or kaggle://owner/model/keras/variation. A model "
+        "that exists there gets a new version."
     ),
 ) -> None:
     """Upload a model folder, with its card and its page if it has them.
 
-    The library of the hub asks for your token, or finds it where it keeps it.
+    The library of the hub asks for your token, or uses the one that it has stored.
 
     [bold]Example:[/bold] kav models push runs/packed hf://me/base-en-de
     """
@@ -191,7 +191,7 @@ class ReadingOptions:
     """The files of corpora, and options for reading them."""
 
     task: TaskName | None = option(
-        "What the corpus is for; default: what the preset or the model does."
+        "Task that the corpus is for; default: that of the preset or the model."
     )
     max_invalid: float = option(
         "Largest share of the lines of a file that may be invalid UTF-8.",
@@ -233,7 +233,7 @@ class CorporaOptions(ReadingOptions):
     """The corpora that a model is trained on, and how often each one is seen.
 
     Raises:
-        ValueError: options differ in number, or one has no use.
+        ValueError: an option is not given as often as `--data`.
     """
 
     data: list[str] = option(f"{DATA} May be repeated.", ...)

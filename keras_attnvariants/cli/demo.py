@@ -1,4 +1,4 @@
-"""`kav demo`: a page to use models on, which shows what they attend to, by Gradio."""
+"""`kav demo`: a Gradio page on which models run and show what they attend to."""
 
 import html
 from collections.abc import Mapping
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keras_attnvariants.evaluation import AlignedTranslator
 
 # Limits of one text; the page says that the rest is left out.
-MOST_CHARACTERS, MOST_SENTENCES = 5000, 20
+MAX_CHARACTERS, MAX_SENTENCES = 5000, 20
 LARGEST_RECORDING = "20mb"
 ONE_ONLY = "none"
 EXAMPLES = (
@@ -37,7 +37,7 @@ EXAMPLES = (
     "Two children play in the snow with their dog.",
     "The house that my brother sold was built by his uncle.",
 )
-# Pixels of a column; without room for two, they are one above the other.
+# Least width of a column in pixels; without room for two, they are stacked.
 NARROWEST = 300
 
 
@@ -56,7 +56,7 @@ def demo(
     host: str = option(
         "Address to listen at; 0.0.0.0 shows the page to everyone.", "127.0.0.1"
     ),
-    port: int = option("To listen at.", 7860, min=1, max=65535),
+    port: int = option("Port to listen at.", 7860, min=1, max=65535),
     examples: list[str] | None = option(
         "Sentence or recording that the page offers. May be repeated; default for "
         "translations: three in English.",
@@ -65,7 +65,7 @@ def demo(
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
-    """Show a page to use models on, one or two side by side.
+    """Show a page on which to use models, one or two side by side.
 
     They translate, summarise or transcribe; recordings are uploaded or spoken.
 
@@ -84,7 +84,7 @@ def demo(
     for model in loaded.values() if task.reads_text else ():
         # So that nobody waits for compilation.
         model.translate(".")
-    typer.echo(f"Open http://{host}:{port} in a browser; Ctrl and C end it.")
+    typer.echo(f"Open http://{host}:{port} in a browser; Ctrl-C ends it.")
     offered = examples or (EXAMPLES if task.languages is None else ())
     open_page(build_page(loaded, offered, task), host, port, not task.reads_text)
 
@@ -118,7 +118,7 @@ def build_page(
             source = gr.Textbox(
                 label=f"Text, one {task.source} per line",
                 lines=3,
-                max_length=MOST_CHARACTERS,
+                max_length=MAX_CHARACTERS,
                 autofocus=True,
                 elem_id="text",
             )
@@ -148,7 +148,7 @@ def build_page(
 
 
 def open_page(page: "gr.Blocks", host: str, port: int, takes_files: bool) -> None:
-    """Serves the page until the process ends; it accepts recordings or no files.
+    """Serves the page until the process ends, with or without uploads of recordings.
 
     Raises:
         OSError: the port is not free.
@@ -187,7 +187,7 @@ def open_page(page: "gr.Blocks", host: str, port: int, takes_files: bool) -> Non
 def sources_of(source: str, task: "Task") -> list[str]:
     """The lines of a text that are not empty, or the path of a recording."""
     if task.reads_text:
-        lines = split_lines(source[:MOST_CHARACTERS])
+        lines = split_lines(source[:MAX_CHARACTERS])
         return [line for line in lines if line.strip()]
     return [source] if source else []
 
@@ -197,12 +197,12 @@ def column(
 ) -> str:
     """The outputs of one model, as HTML."""
     try:
-        readings = [model.translate(line) for line in lines[:MOST_SENTENCES]]
+        readings = [model.translate(line) for line in lines[:MAX_SENTENCES]]
     except ValueError:
         if task.reads_text:
             raise
         # The upload is not a recording.
-        return "<p>This is no recording.</p>"
+        return "<p>This is not a recording.</p>"
     has_weights = any(x.weights.any() for found in readings for x in found.hypotheses)
     if not lines:
         notes = [f"Give a {task.source}."]
@@ -216,8 +216,8 @@ def column(
         notes = ["This model has no attention to the source."]
     if any(found.is_cut for found in readings):
         notes.append(f"A {task.source} was too long for the model and was cut.")
-    if len(lines) > MOST_SENTENCES:
-        notes.append(f"Only the first {MOST_SENTENCES} {task.source}s are read.")
+    if len(lines) > MAX_SENTENCES:
+        notes.append(f"Only the first {MAX_SENTENCES} {task.source}s are read.")
     listed = "".join(f"<p>{note}</p>" for note in notes)
     parts = "".join(found.html for found in readings)
     seconds = sum(found.seconds for found in readings)

@@ -86,10 +86,10 @@ def doctor(
         None,
         metavar="RUN | MODEL | CORPUS",
     ),
-    source: str | None = option("Of a corpus: language to translate from."),
-    target: str | None = option("Of a corpus: language to translate into."),
+    source: str | None = option("Language that a corpus is translated from."),
+    target: str | None = option("Language that a corpus is translated into."),
     task: TaskName | None = option(
-        "Of a corpus: what it is for (translation). Summaries and speech need no "
+        "Task that a corpus is for (translation). Summaries and speech need no "
         "languages."
     ),
     precision: bool = option(
@@ -99,7 +99,7 @@ def doctor(
 ) -> None:
     """Examine a run, a model or a corpus, or what is installed.
 
-    Nothing is changed, but a corpus is read into the cache, as for a training.
+    Nothing is changed, but a corpus is read into the cache, as for training.
 
     Exit code 0: all is well; 1: something is damaged or missing; 2: a wrong call.
 
@@ -109,7 +109,7 @@ def doctor(
         raise ValueError("--precision is about the machine: give no folder with it.")
     if place is None and (source or target or task):
         raise ValueError(
-            "--source, --target and --task are those of a corpus: name one."
+            "--source, --target and --task are those of a corpus: name the corpus."
         )
     if task is None and (source is None) != (target is None):
         raise ValueError("A corpus has two languages: give --source and --target.")

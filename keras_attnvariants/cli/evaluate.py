@@ -33,23 +33,23 @@ def evaluate(
     *,
     corpus: CorpusOptions,
     systems: SystemOptions,
-    split: str = option("Which part of the corpus.", "test"),
+    split: str = option("Part of the corpus to score.", "test"),
     sentences: int | None = option(
         "Only that many sources, from the start of the split.", min=1
     ),
     references: Path | None = option(
-        "File with several references of each source, in the place of those of the "
-        "corpus: a JSON list a line; plain or .gz."
+        "File with several references for each source, instead of those of the "
+        "corpus: one JSON list per line; plain or .gz."
     ),
     groups: Path | None = option(
-        "File with the group of each source, one a line, such as its speaker. "
-        "Intervals are then of groups."
+        "File with the group of each source, such as its speaker, one per line. "
+        "Intervals then come from resampled groups."
     ),
     samples: int = option("Resampled test sets, for intervals; 0: none.", 1000, min=0),
     search: SearchOptions,
     tokenize: str = option("sacreBLEU's tokenizer: 13a, zh, ja-mecab, char, …", "13a"),
     speed_runs: int = option(
-        "Run on the test set that many times more, to measure the speed.", 0, min=0
+        "Number of further runs on the test set, to measure the speed.", 0, min=0
     ),
     output: Path | None = option("File to write the outputs to, one per line."),
     imports: list[str] | None = IMPORTS,
@@ -57,8 +57,8 @@ def evaluate(
     """Score a model, an exported one or several on a test set.
 
     Translations get BLEU, chrF and TER; summaries ROUGE, beside that of the first
-    sentence and of the best one; transcripts error rates of words and characters. In
-    brackets are intervals of 95 %. The signature behind each score says how it was
+    sentence and of the best one; transcripts error rates of words and characters.
+    Brackets contain 95 % intervals. The signature after each score says how it was
     computed; quote it too.
 
     [bold]Example:[/bold] kav evaluate --model runs/multi30k
@@ -177,7 +177,7 @@ def compare(
         "Train this system only; may be given several times.", metavar="SYSTEM"
     ),
     minutes: float | None = option(
-        "Stop after so long; the same command goes on later.", min=0.01
+        "Stop after that time; the same command continues later.", min=0.01
     ),
     score_only: bool = option("Train nothing; score what is there.", False),
     records: Path | None = option(
@@ -185,7 +185,7 @@ def compare(
         "there need not be in --folder."
     ),
     init: Path | None = option(
-        "Write a file to begin with, in which every key is explained."
+        "Write a file to start from, in which every key is explained."
     ),
     imports: list[str] | None = IMPORTS,
 ) -> None:
@@ -208,7 +208,7 @@ def compare(
         typer.echo(f"Next: edit {begun}, then kav compare {begun} --folder FOLDER")
         return
     if file is None or folder is None:
-        raise ValueError("Give a file and --folder, or --init for a file.")
+        raise ValueError("Give a file and --folder, or --init to write a file.")
     if score_only and (only or minutes):
         raise ValueError("--score-only trains nothing: no --only, no --minutes.")
     check_output_folder("--folder", folder)
@@ -226,5 +226,6 @@ def compare(
     result = comparison.run(only or (), minutes, score_only, shlex.join(words), records)
     Console().print(result)
     if result.missing:
-        typer.echo(f"Missing: {', '.join(result.missing)}. The same command goes on.")
+        missing = ", ".join(result.missing)
+        typer.echo(f"Missing: {missing}. The same command continues.")
     typer.echo(f"Results: {folder}")

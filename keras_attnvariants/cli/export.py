@@ -63,16 +63,16 @@ class GraphOptions(SearchOptions):
         min=1,
     )
     shortlist: Path | None = option(
-        "File of kav.data.Shortlist: which tokens translations may have, by those of "
-        "their source."
+        "File that `kav shortlist` wrote: which tokens translations may have, by those "
+        "of their source."
     )
     shortlist_width: int | None = option(
-        "Tokens that each sentence has of the shortlist; default: one in 16 of the "
+        "Number of shortlisted tokens for each sentence; default: one in 16 of the "
         "vocabulary, but at least 500.",
         min=1,
     )
     signatures: list[str] | None = option(
-        "A signature to write besides serving_default; once for each. Default: all but "
+        "Signature to write besides serving_default. May be repeated; default: all but "
         "translate_with and sample.",
         None,
         "--signature",
@@ -91,7 +91,7 @@ def export(
     format: Format = option(
         "saved-model: for TensorFlow Serving. onnx: graphs for ONNX Runtime, and "
         "searches in Python and JavaScript, in float32. ctranslate2: for CTranslate2, "
-        "with --precision float32 or int8; of models with learned attention.",
+        "with --precision float32 or int8; for models with learned attention.",
         "saved-model",
     ),
     version: int | None = option(
@@ -102,7 +102,7 @@ def export(
         "Token ids in and out: loads without TensorFlow Text.", False
     ),
     deployment: Path | None = option(
-        "Folder for what it takes to run TensorFlow Serving: Compose and Kubernetes "
+        "Folder for the files that run TensorFlow Serving: Compose and Kubernetes "
         "files, model configuration, a proxy with limits. Files that exist there are "
         "kept."
     ),
@@ -157,16 +157,14 @@ def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -
         others: further options by name, empty unless they were given.
 
     Raises:
-        ValueError: it does not; the message has the wrong options.
+        ValueError: it does not; the message lists the options.
     """
     changed = [f for f in fields(graph) if getattr(graph, f.name) != f.default]
     names = [f.name for f in changed if f.name not in OPTIONS[format]]
     names += [name for name, value in others.items() if value]
     if names:
         listed = ", ".join(map(flag, names)).replace("--signatures", "--signature")
-        raise ValueError(
-            f"--format {format} lacks options that SavedModels have. Received: {listed}"
-        )
+        raise ValueError(f"--format {format} has no such options. Received: {listed}")
     if format == "ctranslate2":
         check_choice("--precision", graph.precision, ("auto", "float32", "int8"))
 
@@ -232,7 +230,8 @@ def shortlist(
     """Learn which tokens translations may have, by those of their sources.
 
     A lexical model is estimated from the training sentences of a corpus, in the tokens
-    of a trained model. `kav export --shortlist` makes the exported model faster by it.
+    of a trained model. With it, `kav export --shortlist` makes an exported model
+    faster.
 
     [bold]Example:[/bold] kav shortlist --model runs/multi30k
     --data multi30k --source en --target de --output shortlist.npz

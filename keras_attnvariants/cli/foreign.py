@@ -15,7 +15,7 @@ from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.importing import import_tensorflow
 
 # Files that state the origin and the licence of a model.
-PAPERS = ("README.md", "LICENSE")
+DOCUMENTS = ("README.md", "LICENSE")
 
 
 @command
@@ -44,7 +44,7 @@ def import_(
     """Import a model of Marian, or MarianMT of Hugging Face.
 
     The folder that is written is a model like any other here: it can be exported for
-    servers, scored, and trained on. Pages and licences beside the model come with it.
+    servers, scored, and trained further. README.md and LICENSE are copied with it.
 
     [bold]Example:[/bold] kav import hf opus-mt-en-de --output models/en-de
     """
@@ -66,9 +66,11 @@ def import_(
     else:
         read = foreign.read_marian(folder, weights, vocabulary or (), subwords or ())
     model, tokenizer = foreign.converted(read)
-    found = {name: (folder / name).resolve() for name in PAPERS}
-    papers = {name: read_file(path) for name, path in found.items() if path.is_file()}
-    save_model(model, output, tokenizer, beside=papers)
+    found = {name: (folder / name).resolve() for name in DOCUMENTS}
+    documents = {
+        name: read_file(path) for name, path in found.items() if path.is_file()
+    }
+    save_model(model, output, tokenizer, beside=documents)
     typer.echo(
         f"{output}: {model.count_params():,} parameters, "
         f"{tokenizer.target.vocabulary_size:,} subwords"

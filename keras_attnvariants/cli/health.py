@@ -45,7 +45,7 @@ from keras_attnvariants.utils.folders import names_in
 def examine(
     place: str, languages: tuple[str, str] | None = None, task: str = tasks.DEFAULT
 ) -> Diagnosis:
-    """The findings in a place of any kind.
+    """Examines a run, a model, a SavedModel or a corpus.
 
     Args:
         place: the folder of a run, a model or a SavedModel; or a corpus, as for
@@ -126,11 +126,11 @@ def examine_run(folder: Path) -> Diagnosis:
     for path in numbered(folder / CHECKPOINTS, "step"):
         name, advice = f"{CHECKPOINTS}/{path.name}", "The average leaves it out"
         findings.append(examined(name, read_weights, path, advice=advice))
-    anew = "The next better validation of a resumed run writes it anew"
+    advice = "A resumed run writes it again at its next better validation"
     events = {record["event"] for record in records}
     # The models of a run after its first validation, and after its end.
     models = [
-        examined(name, size_of, read_model, folder / name, advice=anew)
+        examined(name, size_of, read_model, folder / name, advice=advice)
         for name, event in ((BEST, "period"), (AVERAGED, "averaged"))
         if event in events or (folder / name).is_dir()
     ]
@@ -154,7 +154,7 @@ def examine_model(folder: Path) -> Diagnosis:
         if (folder / TOKENIZER).is_file() or (folder / ADAPTER).is_file():
             usable = [use_model(folder)]
         else:
-            findings.append(Finding(NOTE, TOKENIZER, "none: takes token ids alone"))
+            findings.append(Finding(NOTE, TOKENIZER, "none: takes token ids only"))
             usable = [f"keras_attnvariants.load_model({str(folder)!r})"]
     return Diagnosis("a model", findings, usable)
 
@@ -193,5 +193,5 @@ def examine_corpus(
     findings = [Finding(OK, x.split, str(x)) for x in corpus.reports.values()]
     findings += [Finding(NOTE, corpus.name, note) for note in corpus.notes]
     if "train" not in corpus.splits:
-        findings.append(Finding(NOTE, "train", "no such split: good for scoring alone"))
+        findings.append(Finding(NOTE, "train", "no such split: good for scoring only"))
     return Diagnosis("a corpus", findings, [])

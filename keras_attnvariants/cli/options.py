@@ -23,8 +23,8 @@ TaskName = Literal["translation", "summarisation", "speech"]
 REQUIRED_MODEL = option(MODEL_HELP, ..., "--model", "--run")
 MODEL_OR_DEFAULT = option(MODEL_HELP, DEFAULT_MODEL, "--model", "--run")
 FROM_MODEL = option(
-    "Begin with the weights and the vocabulary of a trained model; a search has its "
-    f"sizes too. {MODEL_HELP}",
+    "Begin with the weights and the vocabulary of a trained model; a search also keeps "
+    f"its sizes. {MODEL_HELP}",
     None,
     "--from",
 )
@@ -62,11 +62,15 @@ class SizeOptions:
     num_layers: int | None = option(
         "Encoder blocks, and decoder blocks.", None, "--layers", min=1
     )
-    hidden_dim: int | None = option("Of embeddings and layers.", None, "--width", min=1)
-    intermediate_dim: int | None = option(
-        "Of feed-forward sub-layers.", None, "--feed-forward", min=1
+    hidden_dim: int | None = option(
+        "Width of embeddings and layers.", None, "--width", min=1
     )
-    num_heads: int | None = option("Of every attention layer.", None, "--heads", min=1)
+    intermediate_dim: int | None = option(
+        "Width of feed-forward sub-layers.", None, "--feed-forward", min=1
+    )
+    num_heads: int | None = option(
+        "Heads of every attention layer.", None, "--heads", min=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -171,8 +171,8 @@ class PartialFile(LineWriter):
         ]
         if different:
             raise ValueError(
-                "What was interrupted had other settings. Give the same, or leave out "
-                f"--resume to start over. Received: {', '.join(different)}"
+                "The interrupted command had other settings. Give the same, or leave "
+                f"out --resume to start over. Received: {', '.join(different)}"
             )
         if os.fstat(self.file.fileno()).st_size < note.bytes:
             raise ValueError(

@@ -18,22 +18,22 @@ from keras_attnvariants.utils.machine import check_extra
 def serve(
     path: Path = argument("Folder that `kav export` wrote."),
     name: str | None = option(
-        "Of the model in addresses; default: the name of the folder."
+        "Name of the model in addresses; default: the name of the folder."
     ),
     host: str = option(
         "Address to listen at; 0.0.0.0 for all, behind a proxy only.", "127.0.0.1"
     ),
-    port: int = option("For HTTP.", 8080, min=1, max=65535),
-    grpc_port: int = option("For gRPC.", 8081, min=1, max=65535),
-    metrics_port: int = option("For Prometheus.", 8082, min=1, max=65535),
+    port: int = option("Port for HTTP.", 8080, min=1, max=65535),
+    grpc_port: int = option("Port for gRPC.", 8081, min=1, max=65535),
+    metrics_port: int = option("Port for Prometheus.", 8082, min=1, max=65535),
     max_wait: float = option("Seconds that a request waits for others.", 0.01, min=0),
     timeout: float = option(
-        "Seconds for a request to come, and to be answered; then it is an error.",
+        "Seconds within which a request must arrive, and then be answered.",
         30.0,
         min=0.01,
     ),
 ) -> None:
-    """Serve an exported model with MLServer, where TensorFlow Serving is not to be had.
+    """Serve an exported model with MLServer, where there is no TensorFlow Serving.
 
     [bold]Example:[/bold] kav serve saved_models/multi30k
     """

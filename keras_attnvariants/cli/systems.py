@@ -45,19 +45,18 @@ class SamplingOptions:
         False,
     )
     temperature: float = option(
-        "With --sample: below 1, probable words become more so; 0 is greedy search.",
+        "With --sample: below 1 favours probable words; 0 is greedy search.",
         1.0,
         min=0,
     )
     top_k: int = option("With --sample: how many words may be drawn; 0: all.", 0, min=0)
     top_p: float = option(
-        "With --sample: draw from the fewest words that have this share of the "
-        "probability together.",
+        "With --sample: draw from the fewest words whose probabilities sum to this.",
         1.0,
         min=0,
         max=1,
     )
-    seed: int = option("With --sample: of the random numbers.", 0, min=0)
+    seed: int = option("With --sample: seed of the random numbers.", 0, min=0)
 
     def __post_init__(self) -> None:
         how = (self.temperature, self.top_k, self.top_p, self.seed)
@@ -92,11 +91,11 @@ class SystemOptions:
     )
     server: str | None = option(
         "Model on TensorFlow Serving, such as localhost:8500/en-de, with /versions/2 "
-        "or /labels/stable if it shall not be the newest. An address that begins with "
-        "http:// or https:// is one of REST."
+        "or /labels/stable for one other than the newest. http:// or https:// in front "
+        "means REST instead of gRPC."
     )
     precision: Precision | None = option(
-        "What the model computes in; default: as in training."
+        "Precision in which the model computes; default: as in training."
     )
     source_tag: str | None = option(
         "Word in front of each source, with which --model was trained."
@@ -117,7 +116,7 @@ class SystemOptions:
             from keras_attnvariants.serving.folders import newest_version
             from keras_attnvariants.serving.folders import read_info
 
-            # Old versions, from before there were tasks, name none.
+            # Exports from before there were tasks name none.
             info = read_info(newest_version(self.saved_model))
             return str(info.get("task", tasks.DEFAULT))
         if self.model is not None:

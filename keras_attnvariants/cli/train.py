@@ -43,11 +43,14 @@ class RunOptions:
         "Folder of the run. If it holds a run already, that run is continued.", ...
     )
     preset: str | None = option(
-        "Which model; `kav presets` lists them. Default: a small one for the task, or "
+        "The model; `kav presets` lists them. Default: a small one for the task, or "
         "that of the model with --from."
     )
     seed: int = option(
-        "Of weights, dropout and the order of the batches.", 1, min=0, max=2**32 - 1
+        "Seed of weights, dropout and the order of the batches.",
+        1,
+        min=0,
+        max=2**32 - 1,
     )
     validate_every: int = option("Updates between two validations.", 500, min=1)
     score_sentences: int | None = option(

@@ -30,7 +30,7 @@ class StartOptions:
         ValueError: an option lacks another.
     """
 
-    PANEL: ClassVar[str] = "Going on from a trained model, or with a vocabulary"
+    PANEL: ClassVar[str] = "Starting from a trained model or a vocabulary"
 
     from_model: str | None = FROM_MODEL
     freeze: list[str] | None = option(
@@ -38,9 +38,9 @@ class StartOptions:
         "decoder_0/cross_attention, …. May be repeated."
     )
     lora: int | None = option(
-        "Train nothing but a product of two matrices of this rank for each matrix of "
-        "the model, to which it is added (LoRA). Saved models have the sums; "
-        "RUN/adapter, which stands for a model, the products alone.",
+        "Train only a product of two matrices of this rank for each matrix of the "
+        "model, to which it is added (LoRA). Saved models contain the sums; "
+        "RUN/adapter, which can be used as a model, contains only the products.",
         min=1,
     )
     lora_layers: list[str] | None = option(
@@ -129,12 +129,14 @@ class TrainingOptions(UpdateOptions):
 
     steps: int | None = option("Number of updates.", min=1)
     minutes: float | None = option(
-        "End earlier, when the time is up, over all resumes.", min=0.01
+        "Limit on the time of training, over all resumes.", min=0.01
     )
     accumulate: int | None = option(
         "Batches whose gradients make an update together (1).", min=1
     )
-    dropout: float | None = option("On embeddings and sub-layers.", min=0, max=1)
+    dropout: float | None = option(
+        "Dropout of embeddings and sub-layers.", min=0, max=1
+    )
     label_smoothing: float | None = option(
         "Probability taken from the label.", min=0, max=1
     )
@@ -156,7 +158,7 @@ class TrainingOptions(UpdateOptions):
         min=TINY,
     )
     average_last: int | None = option(
-        "Validated weights to keep, and to average.", min=1
+        "Number of validated weights to keep and to average.", min=1
     )
     save_every: int | None = option("Updates between two saved states (500).", min=1)
 
@@ -201,11 +203,9 @@ class DeviceOptions:
         "Number of this process; number 0 writes the folder of the run.", min=0
     )
     processes: int | None = option(
-        "How many processes there are, each started with this command.", min=2
+        "Number of processes, each started with this command.", min=2
     )
-    wait: float | None = option(
-        "How long to wait for all processes, in seconds (300).", min=0
-    )
+    wait: float | None = option("Seconds to wait for all processes (300).", min=0)
 
     def __post_init__(self) -> None:
         if self.coordinator is None:

@@ -73,8 +73,8 @@ def translate(
     files: FileOptions,
     search: SearchOptions,
     no_repeat_ngram: int | None = option(
-        "No so many tokens in a row twice in an output; 0: no limit. By default as "
-        "in the preset.",
+        "Length of the n-grams that may not occur twice in an output; 0: no limit. "
+        "Default: as in the preset.",
         min=0,
     ),
     sampling: SamplingOptions,

@@ -50,10 +50,12 @@ class Subject:
         "What varies: a TOML file, or a name (you2020/offsets, loem2022/layer-hybrids)."
     )
     from_locality: Path | None = option(
-        "In the place of a space, the folder of a trained baseline: layers whose heads "
-        "look near get cheaper attention. Ends with whether that is as good."
+        "Instead of a space, the folder of a trained baseline: layers whose heads look "
+        "near get cheaper attention. At the end, kav says whether that is as good."
     )
-    distance: int | None = option("What counts as near, in tokens (2).", min=1)
+    distance: int | None = option(
+        "Largest distance that is near, in tokens (2).", min=1
+    )
     nearness: float | None = option(
         "How near a layer must look to get it: from 0, even weights, to 1, nothing "
         "beyond the distance (0.25).",
@@ -61,7 +63,7 @@ class Subject:
         max=1,
     )
     preset: str | None = option(
-        "What is trained where the space says nothing else; default: "
+        "The model, for which the space says what varies; default: "
         f"{PRESET}, or that of the model with --from. Not with a baseline, which has "
         "its own."
     )
@@ -168,8 +170,8 @@ class Subject:
         Console().print(proposal)
         if len(proposal.hybrids) == 1:
             raise ValueError(
-                "No layer looks near enough to be replaced: nothing to train, or try "
-                f"a larger --distance or a smaller --nearness. Received: {run}"
+                "No layer looks near enough to be replaced. Try a larger --distance or "
+                f"a smaller --nearness. Received: {run}"
             )
         typer.echo(f"To be trained: {', '.join(proposal.hybrids)}.")
         return proposal.preset, proposal.space
@@ -212,7 +214,7 @@ class TrialOptions:
         min=1,
     )
     seeds: int = option("Runs of each trial; its score is their mean.", 1, min=1)
-    seed: int = option("Of the points that are tried.", 1, min=1, max=2**31)
+    seed: int = option("Seed of the points that are tried.", 1, min=1, max=2**31)
     score_sentences: int | None = option(
         "Validation sources to decode, if --objective is not loss (200).",
         min=1,
@@ -245,9 +247,9 @@ def tune(
     """Search for the best attention, sizes or training of a preset on a corpus.
 
     Every trial is a run in a folder of its own, with the same budget. After an
-    interruption, the same command continues where it stopped; given twice, also on
-    machines that share the folder, its processes share the trials. Ends with a table of
-    all trials, in which * is the front of quality against number of parameters.
+    interruption, the same command continues where it stopped. Started several times,
+    also on machines that share the folder, it shares the trials. It ends with a table
+    of all trials, in which * marks the Pareto front of quality and parameters.
 
     [bold]Example:[/bold] kav tune --data multi30k --source en --target de
     --search runs/offsets --space you2020/offsets --updates 6000
@@ -291,7 +293,7 @@ def show(result: Any, csv: Path | None, is_proposal: bool) -> None:
     for trial, error in result.failed.items():
         typer.echo(f"Trial {trial} failed: {error}")
     if not result.records:
-        raise ValueError("No trial has ended well")
+        raise ValueError("No trial has succeeded")
     Console().print(result)
     if csv is not None:
         result.to_csv(csv)

@@ -132,7 +132,7 @@ def test_analyses_of_heads(kav, other, tmp_path):
 def test_analyses_that_a_task_does_not_have(kav, other, run_folder, tmp_path):
     task, model, data = other
     options = ("--data", data, "--output", tmp_path / "out", "--analysis")
-    refused = f"is not one of models for {task.name}"
+    refused = f"does not support models for {task.name}"
     check_error(kav("analyse", model, *options, "bleu-by-length"), refused)
     if not task.reads_text:
         check_error(kav("analyse", model, *options, "contrastive"), refused)
@@ -150,7 +150,7 @@ def test_the_demo_reads_recordings(speech, tmp_path):
     assert "Give a recording." in demo.column("model", translator, [], task)
     (tmp_path / "text.wav").write_text("no sound")
     told = demo.column("model", translator, [str(tmp_path / "text.wav")], task)
-    assert "This is no recording." in told
+    assert "This is not a recording." in told
 
 
 def test_the_demo_calls_no_text_a_recording():
