@@ -36,10 +36,18 @@ def wrong_docstrings(source: str) -> Iterator[str]:
             if OPENINGS.match(first):
                 yield first
             yield from filter(DESCRIPTIONS.match, others)
-        elif isinstance(node, ast.keyword) and node.arg == "help":
-            text = ast.unparse(node.value).strip("'\"")
+        for value in help_texts(node):
+            text = ast.unparse(value).strip("'\"")
             if HELP.match(text):
                 yield text
+
+
+def help_texts(node: ast.AST) -> list[ast.expr]:
+    """The help text of an option of a script, or of one of `kav`."""
+    if isinstance(node, ast.keyword) and node.arg == "help":
+        return [node.value]
+    is_option = isinstance(node, ast.Call) and ast.unparse(node.func) == "option"
+    return node.args[:1] if is_option else []
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)
@@ -65,6 +73,7 @@ def test_a_wrong_docstring_is_found():
                 kind: one of two.
             """
             parser.add_argument("--seed", help="of the draws")
+            seed = option("Of the draws.", 1)
     '''
     found = [
         line.strip() for line in wrong_docstrings(source.replace("\n        ", "\n"))
@@ -75,4 +84,5 @@ def test_a_wrong_docstring_is_found():
         "seed, other: of the draws.",
         "third: that is drawn.",
         "of the draws",
+        "Of the draws.",
     ]
