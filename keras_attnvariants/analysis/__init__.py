@@ -1,7 +1,7 @@
 """Analyses of heads and of translations, as tables and pictures.
 
-`ANALYSES` maps the names of commands and files to them. `analyses.toml` has the
-findings of the papers and what they leave open.
+`ANALYSES` maps the names in commands and files to them. `analyses.toml` contains the
+findings of the papers, and our choices where they leave something open.
 """
 
 from collections.abc import Callable

@@ -113,7 +113,7 @@ def times_drawn(rng: np.random.Generator, sentences: int) -> np.ndarray:
 
 
 def aligned(layer: int, head: int | None, counts: np.ndarray) -> HeadAlignment:
-    """The row of a head, from numbers of links `[1 + SAMPLES, 4]`."""
+    """The row of a head, from the counts `[1 + SAMPLES, 4]` of `count_links`."""
     links, sure, possible, gold = counts.T
     rates = 1 - (sure + possible) / np.maximum(links + gold, 1)
     some = links + gold > 0

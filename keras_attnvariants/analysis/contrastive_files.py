@@ -39,7 +39,7 @@ class Mistake:
 
 @dataclass
 class Entry:
-    """A sentence in this JSON; other fields are ignored."""
+    """A sentence in the JSON of LingEval97; other fields are ignored."""
 
     source: str
     reference: str
@@ -50,7 +50,7 @@ def read_contrastive(path: os.PathLike[str] | str) -> Iterator[ContrastivePair]:
     """Contrastive pairs; a folder is read lazily.
 
     Args:
-        path: A folder with files `<category>.src.<language>`,
+        path: a folder with files `<category>.src.<language>`,
             `<category>.correct.<language>` and `<category>.incorrect.<language>`, one
             sentence a line, as DistilLingEval has them; or a JSON file like that of
             LingEval97, a list of objects with `source`, `reference` and `errors`,
@@ -106,7 +106,7 @@ def equal_lines(paths: Sequence[Path]) -> Iterator[tuple[str, ...]]:
         ended = [p.name for p, text in zip(paths, texts, strict=True) if text is None]
         if ended:
             raise ValueError(
-                "The files must have equal numbers of lines. Received: "
+                "The files must have the same number of lines. Received: "
                 f"{', '.join(ended)} ended before line {number}"
             )
         yield texts
@@ -118,7 +118,7 @@ def read_lingeval(path: Path) -> Iterator[ContrastivePair]:
     Raises:
         ValueError: it is not as `read_contrastive` describes it, or it is cut short.
     """
-    # Late: few need it.
+    # Imported here: few commands need it.
     from pydantic import TypeAdapter
     from pydantic import ValidationError
 

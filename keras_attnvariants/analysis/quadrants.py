@@ -130,7 +130,7 @@ class QuadrantMaps(Table):
         return attention_maps.figure_of([*chunks(maps, across)])
 
     def matrices(self) -> Iterator[tuple[Any, list[str], list[str], np.ndarray]]:
-        """Place, layer, query and key of each; texts of rows, of columns; weights."""
+        """Place, layer, query and key of each map; texts of rows, columns; weights."""
         quadrants = grouped(self.rows, "place", "layer", "query", "key")
         for where, own in quadrants.items():
             rows = {cell.row: cell.row_text for cell in own}

@@ -39,9 +39,9 @@ INK = "0.25"
 DOTS_PER_INCH = 110
 COLORS = 128
 
-# In inches: a cell, a gap; labels of an axis with a title, or the scale, beside them.
+# In inches: a cell, a gap, and room for the labels of an axis or for the colour scale.
 CELL, GAP, WORDS = 0.17, 0.25, 1.05
-# Size of a row or a column of panels, at most: long sources have smaller cells.
+# Largest size of a row or a column of panels: long sources have smaller cells.
 LARGEST = 60.0
 
 
@@ -116,7 +116,7 @@ class Reading:
     Raises:
         FileNotFoundError: there is no such recording.
         ValueError: a side has no positions, or more than the model takes; or the file
-            is no recording.
+            is not a recording.
 
     Attributes:
         source_pieces: the pieces of the text, or the seconds at which the positions of

@@ -13,14 +13,14 @@ import numpy as np
 
 # The probability with which a test should find a difference.
 POWER = 0.8
-# Below it a corrected p-value is significant.
+# The level of significance for corrected p-values.
 LEVEL = 0.05
 # The difference whose number of seeds is reported, and the largest such number.
 TARGET, MOST_SEEDS = 0.5, 100
 
 
 class Mean(NamedTuple):
-    """A mean, its deviation and interval; without a spread, the latter are `None`."""
+    """A mean with its standard deviation and interval, `None` for a single value."""
 
     mean: float
     deviation: float | None
@@ -68,7 +68,7 @@ def resampled(
     score: Callable[[np.ndarray], float],
     counts: np.ndarray,
     samples: int = 1000,
-    draws: int = 12345,
+    seed: int = 12345,
     groups: Sequence[str] | None = None,
 ) -> np.ndarray:
     """Scores of resampled test sets (Koehn 2004).
@@ -77,7 +77,7 @@ def resampled(
         score: the score of a sum of counts, `[k]`.
         counts: counts of each sentence, `[n, k]`, which add up.
         samples: number of test sets.
-        draws: seed of the draws, which are the same for any test set of `n` sentences.
+        seed: seed of the draws, which are the same for any test set of `n` sentences.
         groups: one for each sentence; the sentences of a group are drawn together.
     """
     if groups is not None:
@@ -86,7 +86,7 @@ def resampled(
         np.add.at(together, rows, counts)
         counts = together
     shares = np.full(len(counts), 1 / len(counts))
-    drawn = np.random.default_rng(draws).multinomial(len(counts), shares, samples)
+    drawn = np.random.default_rng(seed).multinomial(len(counts), shares, samples)
     return np.array([score(sums) for sums in drawn @ counts])
 
 

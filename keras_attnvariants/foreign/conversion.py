@@ -48,7 +48,7 @@ class ForeignArrays:
         if not found:
             raise ValueError(
                 f"{self._file} must have {names[0]}, with the layers that its "
-                "configuration names. Received: a file without"
+                "configuration names. Received: a file without it"
             )
         array = self._arrays[found[0]]
         if array.dtype.kind != "f" or not np.isfinite(array).all():

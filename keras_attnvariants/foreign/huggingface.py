@@ -33,7 +33,9 @@ DEFAULTS: dict[str, Any] = {
 
 # Options in old files that no layer here supports.
 REFUSED = (
-    *("normalize_before", "normalize_embedding", "add_final_layer_norm"),
+    "normalize_before",
+    "normalize_embedding",
+    "add_final_layer_norm",
     "add_bias_logits",
 )
 
@@ -179,7 +181,7 @@ def read_arrays(folder: Path) -> tuple[dict[str, np.ndarray], str]:
     # Crafted files raise errors of nearly every kind.
     except Exception as error:
         raise ValueError(
-            f"{WEIGHTS} is cut short or holds other than NumPy arrays ({error}). "
+            f"{WEIGHTS} is cut short or does not hold NumPy arrays ({error}). "
             f"Received: {path}"
         ) from error
     # Positions in MarianMT are always sinusoids, which our models compute.
@@ -215,7 +217,7 @@ def read_vocabularies(
 
 
 def search_settings(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
-    """Their settings of beam search that exist here."""
+    """The settings of their beam search that exist here."""
     path = (folder / "generation_config.json").resolve()
     config = {**config, **(read_settings(path) if path.exists() else {})}
     names = {"beam_size": "num_beams", "length_penalty": "length_penalty"}

@@ -43,8 +43,8 @@ class ForeignVocabulary:
 
         Args:
             models: SentencePiece models that split texts into these tokens. Each piece
-                that is not a token becomes a new token: a copy of the unknown token
-                that is never predicted.
+                that is not a token becomes a new one: a copy of the unknown token,
+                which is never predicted itself.
 
         Raises:
             ValueError: one is not a SentencePiece model, or has no piece among the
@@ -90,7 +90,7 @@ class AdoptedVocabulary:
         pieces: the tokens.
         missing: pieces of a SentencePiece model that were not tokens.
         rows: the original id of each token; -1 for none.
-        predicted: bool, which keep their original logits.
+        predicted: bool, whether each token keeps its original logit.
     """
 
     pieces: list[str]

@@ -123,10 +123,10 @@ def _from_hugging_face(
 def _from_kaggle(name: str, version: str | None, force_download: bool = False) -> Path:
     from kagglehub import model_download
 
-    def file(name: str, of: str) -> Path:
-        return Path(model_download(of, name, force_download=force_download))
+    def file(name: str, handle: str) -> Path:
+        return Path(model_download(handle, name, force_download=force_download))
 
-    # One by one: for all files at once, the library takes the hub's names.
+    # One by one: downloading all at once, the library trusts the hub's file names.
     folder = file(MANIFEST, f"{name}/{version}" if version else name).parent
     for listed in read_manifest(folder):
         if listed in FILES:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 # Models in the package; the folder of each has its name.
 MODELS = Path(__file__).parent / "models"
 CARD = "card.json"
-# Which model an adapter belongs to.
+# States the model that an adapter belongs to.
 ADAPTER = "adapter.json"
 # Used by commands that need a model and are given none.
 DEFAULT_MODEL = "kav/hc-sa/tatoeba-en-de"
@@ -45,7 +45,7 @@ def find_model(name: str | os.PathLike[str], argument: str = "name") -> Path:
         return Path(name)
     text = os.fspath(name)
     if "://" in text:
-        # Late: names are found without NumPy.
+        # Imported here: names are found without NumPy.
         from keras_attnvariants.trained.hubs import download
 
         return download(text)
@@ -83,7 +83,7 @@ def load_model(name: str | os.PathLike[str]) -> "LoadedModel":
             another model.
         FetchError: a hub does not give the model.
     """
-    # Late: names are found without Keras.
+    # Imported here: names are found without Keras.
     from keras_attnvariants.data import model_folders
     from keras_attnvariants.trained.adapters import load_adapted
 

@@ -46,12 +46,12 @@ def default_cache() -> Path:
 def cached_folder(path: Path, write: Callable[[FolderWriter], None]) -> Path:
     """A folder of a cache: written if it is missing, and anew if it is damaged.
 
+    A large file that has not changed since it was checked is not read again;
+    `check_folder` does read it.
+
     Args:
         path: the folder. If it is damaged, one line on standard error says so.
         write: writes the files, which must be the same at each call.
-
-    A large file that has not changed since it was checked is not read again;
-    `check_folder` does read it.
 
     Returns:
         `path`, a folder that is as it was written.
@@ -71,7 +71,7 @@ def remembered_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
     """Size and sha256 of a file, as `file_entry` gives them.
 
     A large file is not read again if its size, its time stamps and its place on the
-    disk have not changed since it was read. The cache has the result.
+    disk have not changed since it was read. The cache keeps the result.
 
     A file of the user may be a link; a file in one of our folders, `below`, may not.
     """

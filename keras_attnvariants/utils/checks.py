@@ -33,7 +33,7 @@ def check_integer(name: str, value: Any, minimum: int = 1) -> int:
 
 
 def check_optional_integer(name: str, value: Any, minimum: int = 1) -> int | None:
-    """The same for an argument that may be `None`."""
+    """`value` if it is `None`, or an integer as in `check_integer`."""
     return None if value is None else check_integer(name, value, minimum)
 
 
@@ -109,12 +109,12 @@ def check_known(where: str, name: Any, known: Collection[str]) -> None:
     """Raises unless a name is known.
 
     Args:
-        where: the owner of the known names, as a sentence begins.
+        where: the owner of the known names, with which the message begins.
         name: the name to look for.
         known: all names.
 
     Raises:
-        ValueError: there is no such name; the message has the nearest, or all.
+        ValueError: there is no such name; the message lists the nearest, or all.
     """
     if name not in known:
         hint = did_you_mean(name, known)
@@ -157,7 +157,7 @@ def seeds_of_texts(seed: int | Sequence[int], count: int) -> "np.ndarray":
     Raises:
         ValueError: a list has another length.
     """
-    # Late: commands check their options before they need arrays.
+    # Imported here: commands check their options before they need arrays.
     import numpy as np
 
     if isinstance(seed, int):

@@ -186,8 +186,9 @@ def read_json(path: Path, below: Path | None = None) -> Any:
         below: see there.
 
     Raises:
-        DamagedFolderError: the file is missing, no plain file, cut short, no JSON, or
-            nested so deeply or so large that no program of this package wrote it.
+        DamagedFolderError: the file is missing, cut short, not a plain file or not
+            JSON, or nested so deeply or so large that no program of this package wrote
+            it.
         OSError: it cannot be read.
     """
     try:
@@ -197,9 +198,9 @@ def read_json(path: Path, below: Path | None = None) -> Any:
     except RecursionError:
         problem = "is nested too deeply"
     except UnicodeDecodeError:
-        problem = "is no text"
+        problem = "is not text"
     except json.JSONDecodeError as error:
-        problem = f"is cut short or no JSON ({error})"
+        problem = f"is cut short or not JSON ({error})"
     raise DamagedFolderError(f"{path.name} {problem}. Received: {path}")
 
 
@@ -210,7 +211,7 @@ def read_npz(path: Path) -> "dict[str, np.ndarray]":
         DamagedFolderError: the file holds something else.
         OSError: it cannot be read.
     """
-    # Late: commands check their options before they need arrays.
+    # Imported here: commands check their options before they need arrays.
     import numpy as np
 
     with open(path, "rb", opener=open_plain) as file:

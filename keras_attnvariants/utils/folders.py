@@ -222,7 +222,7 @@ def _remove(path: Path) -> None:
 
 
 def restore(path: Path) -> None:
-    """Give a folder its name back if the process that replaced it was cut short."""
+    """Give a folder its name back if the process that replaced it was killed."""
     old = _old(path)
     if old.exists() and not path.exists():
         # Another process may be doing the same.

@@ -38,7 +38,7 @@ def processor() -> str:
 
 
 def processor_features() -> list[str]:
-    """The processor's instructions for products, such as `"AVX2"`.
+    """The processor's instruction sets for matrix products, such as `"AVX2"`.
 
     Empty if the operating system does not report them.
     """
@@ -47,7 +47,7 @@ def processor_features() -> list[str]:
 
 
 def kind_of_processor() -> str:
-    """The processor with its instructions for products: speeds depend on both."""
+    """The processor and its instruction sets: speeds depend on both."""
     return f"{processor()} ({', '.join(processor_features())})"
 
 
@@ -96,7 +96,7 @@ def check_extra(what: str, extra: str, modules: Iterable[str]) -> None:
     """Raises unless modules of an extra can be imported.
 
     Args:
-        what: the feature that needs them, as a sentence begins.
+        what: the feature that needs them, with which the message begins.
         extra: the extra that installs them.
         modules: names of top-level modules.
 

@@ -1,7 +1,7 @@
 """Metrics by name: sacrebleu's, and ROUGE and error rates in the same form.
 
-Thus all have sacrebleu's signatures, several references, and counts of sentences that
-add up, from which the package resamples test sets.
+Thus all support sacrebleu's signatures and several references, and give counts for each
+sentence that add up, from which the package resamples test sets.
 """
 
 from collections.abc import Callable

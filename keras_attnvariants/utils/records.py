@@ -26,7 +26,7 @@ def write_record(path: Path, record: Any) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    # Late: few need it.
+    # Imported here: few commands need it.
     from pydantic import TypeAdapter
 
     replace_file(path, TypeAdapter(type(record)).dump_json(record) + b"\n")
@@ -38,7 +38,7 @@ def read_record(path: Path, kind: type[T]) -> T:
     Raises:
         DamagedFolderError: there is no readable record.
     """
-    # Late: few need it.
+    # Imported here: few commands need it.
     from pydantic import TypeAdapter
 
     values = read_json(path)
@@ -46,7 +46,7 @@ def read_record(path: Path, kind: type[T]) -> T:
         return TypeAdapter(kind).validate_python(values)
     except ValueError as error:
         raise DamagedFolderError(
-            f"{path.name} is no {kind.__name__}: remove it. Received: {path}"
+            f"{path.name} is not a valid {kind.__name__}: remove it. Received: {path}"
         ) from error
 
 
@@ -72,7 +72,7 @@ def as_text(shown: Any, width: int) -> str:
     return "\n".join(line.rstrip() for line in lines).rstrip("\n")
 
 
-# A spreadsheet takes these for the beginning of a formula.
+# A spreadsheet takes a text that begins with one of these for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 

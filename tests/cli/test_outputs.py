@@ -140,14 +140,14 @@ def test_what_was_changed_meanwhile(tmp_path):
         resumed(path)
     note = tmp_path / "out.part.json"
     for damaged, message in (
-        ("{", "cut short or no JSON"),
-        ("[]", "is no Note: remove it"),
+        ("{", "cut short or not JSON"),
+        ("[]", "is not a valid Note: remove it"),
     ):
         note.write_text(damaged)
         with pytest.raises(ValueError, match=message):
             resumed(path)
     note.write_text(json.dumps({"lines": 1}))
-    with pytest.raises(ValueError, match="is no Note: remove it"):
+    with pytest.raises(ValueError, match="is not a valid Note: remove it"):
         resumed(path)
 
 

@@ -344,7 +344,7 @@ def nested(depth):
         (nested(950), "too deeply"),
         (b'{"config": 1}', "describes no model"),
         (b"[]", "describes no model"),
-        (b'{"config"', "cut short or no JSON"),
+        (b'{"config"', "cut short or not JSON"),
     ],
     ids=["brackets", "objects", "number", "list", "cut"],
 )

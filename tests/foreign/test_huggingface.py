@@ -133,7 +133,7 @@ def test_a_truncated_file_of_weights(tmp_path, kept):
     path = tmp_path / "model.safetensors"
     path.write_bytes(path.read_bytes()[:kept])
     with pytest.raises(
-        ValueError, match=r"model\.safetensors is cut short or holds other than"
+        ValueError, match=r"model\.safetensors is cut short or does not hold"
     ):
         read_huggingface(tmp_path)
 

@@ -55,7 +55,7 @@ CARD = cards.Card(
 
 def test_a_card_that_is_none_is_named(tmp_path):
     (tmp_path / "card.json").write_text(json.dumps({"name": "me/base/xx-yy"}))
-    with pytest.raises(DamagedFolderError, match="card.json is no Card"):
+    with pytest.raises(DamagedFolderError, match="card.json is not a valid Card"):
         card_of(tmp_path)
     with pytest.raises(DamagedFolderError, match="card.json is missing"):
         card_of(tmp_path / "nothing")

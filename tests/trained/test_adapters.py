@@ -135,5 +135,5 @@ def test_settings_of_something_else(place):
     with new_folder(place / "adapter") as writer:
         writer.write_json("adapter.json", {"rank": 1})
         np.savez(writer.path / "adapter.npz")
-    with pytest.raises(ValueError, match=r"adapter\.json is no Adapter"):
+    with pytest.raises(ValueError, match=r"adapter\.json is not a valid Adapter"):
         kav.load_model(place / "adapter")

@@ -102,7 +102,7 @@ def test_model_is_described_by_what_it_is_not_by_its_names():
     ("content", "problem"),
     [
         (None, "is missing"),
-        ("{", "is cut short or no JSON"),
+        ("{", "is cut short or not JSON"),
         ('{"training": {}}', "is incomplete"),
     ],
 )

@@ -116,7 +116,7 @@ def test_leftovers_give_back_what_was_about_to_be_replaced(tmp_path):
     ("manifest", "message"),
     [
         ("[]", "must list the files"),
-        ("{", "cut short or no JSON"),
+        ("{", "cut short or not JSON"),
         ("[" * 200_000, "nested too deeply"),
         ('{"../data.bin": {"size": 0, "sha256": "00"}}', "outside the folder"),
         ('{"/etc/hosts": {"size": 0, "sha256": "00"}}', "outside the folder"),

@@ -147,9 +147,7 @@ def reading(address: str) -> Iterator[None]:
         yield
     except Exception as error:
         what = one_line(f"{type(error).__name__}: {error}")
-        raise ServingError(
-            f"{address}: the reply is not valid ({what})"
-        ) from error
+        raise ServingError(f"{address}: the reply is not valid ({what})") from error
 
 
 def parse_place(place: str) -> dict[str, Any]:
