@@ -28,9 +28,9 @@ PLACES = ("encoder", "decoder", "cross")
 # Sources that are encoded, or sorted by length, together.
 CHUNK = 1024
 SHORTEST = 16
-MOST_SENTENCES = 64
+MAX_SENTENCES = 64
 # Weights of one head on a batch; memory is a multiple of this.
-MOST_WEIGHTS = 1 << 17
+MAX_WEIGHTS = 1 << 17
 NO_WEIGHTS = "No layer of this model has weights of this kind. n-grams have none."
 
 
@@ -141,7 +141,7 @@ class Stream:
             else:
                 self.skipped += 1
         for length, indices in sorted(buckets.items()):
-            size = max(1, min(MOST_SENTENCES, MOST_WEIGHTS // length**2))
+            size = max(1, min(MAX_SENTENCES, MAX_WEIGHTS // length**2))
             for chosen in chunks(indices, size):
                 examples = [chunk[index] for index in chosen]
                 self.sentences += len(chosen)

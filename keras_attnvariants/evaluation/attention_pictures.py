@@ -111,8 +111,12 @@ def document(reading: Reading, depth: int | None = None) -> "Figure":
     axis = figure.add_axes((0, 0, 1, 1))
     axis.set(xlim=(0, width), ylim=(height, 0))
     axis.axis("off")
-    write: dict[str, Any] = {"fontsize": LETTERS, "color": INK, "va": "center"}
-    write["parse_math"] = False
+    write: dict[str, Any] = {
+        "fontsize": LETTERS,
+        "color": INK,
+        "va": "center",
+        "parse_math": False,
+    }
     top = MARGIN + LINE / 2
     for text, (x, line, _) in zip(summary.texts, texts[0], strict=True):
         axis.text(x, top + LINE * line, text, weight="bold", **write)

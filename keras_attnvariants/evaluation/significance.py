@@ -16,7 +16,7 @@ POWER = 0.8
 # The level of significance for corrected p-values.
 LEVEL = 0.05
 # The difference whose number of seeds is reported, and the largest such number.
-TARGET, MOST_SEEDS = 0.5, 100
+TARGET, MAX_SEEDS = 0.5, 100
 
 
 class Mean(NamedTuple):
@@ -37,7 +37,7 @@ class SeedTests(NamedTuple):
         detectable: the difference that the test finds with a probability of `POWER`,
             given the observed standard deviation over seeds.
         seeds_needed: seeds of each system for a difference of `TARGET` to be found with
-            this probability; `None` also if above `MOST_SEEDS`.
+            this probability; `None` also if above `MAX_SEEDS`.
     """
 
     low: float | None = None
@@ -67,7 +67,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
 def resampled(
     score: Callable[[np.ndarray], float],
     counts: np.ndarray,
-    samples: int = 1000,
+    samples: int,
     seed: int = 12345,
     groups: Sequence[str] | None = None,
 ) -> np.ndarray:
@@ -167,8 +167,8 @@ def seeds_needed(deviation: float, systems: int, confidence: float) -> int | Non
         critical = critical_value(systems, seeds, confidence)
         return power(effect, critical, (systems + 1) * (seeds - 1)) >= POWER
 
-    found = bisect_left(range(MOST_SEEDS + 1), True, lo=2, key=finds)
-    return found if found <= MOST_SEEDS else None
+    found = bisect_left(range(MAX_SEEDS + 1), True, lo=2, key=finds)
+    return found if found <= MAX_SEEDS else None
 
 
 def holm(values: Sequence[float]) -> list[float]:

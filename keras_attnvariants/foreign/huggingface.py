@@ -148,8 +148,12 @@ def check_config(config: Mapping[str, Any]) -> None:
                 f"config.json asks for `{name}`, which no model of this package has. "
                 f"Received: {config[name]}"
             )
-    needed = ["pad_token_id", "eos_token_id", "decoder_start_token_id"]
-    needed.append("max_position_embeddings")
+    needed = [
+        "pad_token_id",
+        "eos_token_id",
+        "decoder_start_token_id",
+        "max_position_embeddings",
+    ]
     for stack in ("encoder", "decoder"):
         needed += [f"{stack}_{x}" for x in ("layers", "attention_heads", "ffn_dim")]
     if missing := [name for name in needed if not isinstance(config.get(name), int)]:

@@ -53,8 +53,13 @@ LAYERS = {
     "ff_residual": "ffn_ffn_ln",
 }
 PARTS = {
-    **{"query": "q", "key": "k", "value": "v", "output": "o"},
-    **{"intermediate": "1", "gamma": "scale", "beta": "bias"},
+    "query": "q",
+    "key": "k",
+    "value": "v",
+    "output": "o",
+    "intermediate": "1",
+    "gamma": "scale",
+    "beta": "bias",
 }
 
 

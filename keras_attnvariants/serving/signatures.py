@@ -56,9 +56,9 @@ class Signatures:
         self,
         model: keras.Model,
         options: Options,
-        tokenizer: Tokenizer | None = None,
-        shortlist: Shortlist | None = None,
-        multiplies_integers: bool = False,
+        tokenizer: Tokenizer | None,
+        shortlist: Shortlist | None,
+        multiplies_integers: bool,
     ) -> None:
         self.model, self.options = model, options
         self.multiplies_integers = multiplies_integers

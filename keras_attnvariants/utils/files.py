@@ -232,7 +232,7 @@ def file_entry(path: Path, below: Path | None = None) -> dict[str, Any]:
         return {"size": size, "sha256": hashlib.file_digest(file, "sha256").hexdigest()}
 
 
-def file_size(path: Path, below: Path | None = None) -> int:
+def file_size(path: Path, below: Path) -> int:
     """The bytes of a plain file; see `open_plain` for arguments and errors."""
     with open(open_plain(path, below=below), "rb") as file:
         return os.fstat(file.fileno()).st_size

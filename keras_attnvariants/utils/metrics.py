@@ -195,7 +195,9 @@ class ErrorRate(RatioMetric):
 
 
 METRICS: dict[str, Callable[..., Metric]] = {
-    **{"bleu": BLEU, "chrf": CHRF, "ter": TER},
+    "bleu": BLEU,
+    "chrf": CHRF,
+    "ter": TER,
     **{kind: partial(Rouge, kind) for kind in ROUGE},
     **{kind: partial(ErrorRate, kind) for kind in ERROR_RATES},
 }

@@ -142,7 +142,7 @@ def test_a_corpus_in_many_batches_is_the_mean_of_its_sentences(monkeypatch):
     ]
     whole = analysis.entropy(model, words, pairs)
     monkeypatch.setattr(streams, "CHUNK", 3)
-    monkeypatch.setattr(streams, "MOST_SENTENCES", 2)
+    monkeypatch.setattr(streams, "MAX_SENTENCES", 2)
     parts = analysis.entropy(model, words, iter(pairs))
     assert parts.sentences == 7
     for a, b in zip(whole, parts, strict=True):

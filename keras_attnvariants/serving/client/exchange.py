@@ -59,10 +59,14 @@ class DeadlineError(ServingError):
     """There was no answer in time."""
 
 
-_WRONG = ("INVALID_ARGUMENT", "FAILED_PRECONDITION", "OUT_OF_RANGE", 400)
 # By gRPC codes, and by the HTTP codes of TensorFlow Serving and a proxy before it.
 _CODES: dict[type[ServingError], tuple[str | int, ...]] = {
-    InvalidRequestError: _WRONG,
+    InvalidRequestError: (
+        "INVALID_ARGUMENT",
+        "FAILED_PRECONDITION",
+        "OUT_OF_RANGE",
+        400,
+    ),
     ModelNotFoundError: ("NOT_FOUND", "UNIMPLEMENTED", 404, 501),
     AccessError: ("UNAUTHENTICATED", "PERMISSION_DENIED", 401, 403),
     MessageTooLargeError: (413,),
