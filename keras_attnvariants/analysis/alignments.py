@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.contrastive_files import equal_lines
-from keras_attnvariants.analysis.streams import Attended
+from keras_attnvariants.analysis.streams import BatchWeights
 from keras_attnvariants.analysis.streams import Example
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.tables import Table
@@ -144,7 +144,7 @@ def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[E
         yield Example(source, target, Words(words[0], words[1], pair))
 
 
-def count_links(layer: Attended, examples: list[Example]) -> np.ndarray:
+def count_links(layer: BatchWeights, examples: list[Example]) -> np.ndarray:
     """Numbers of links by sentence and head, int `[B, 1 + H, 4]`.
 
     Head 0 is the mean of the heads. The four numbers are its links, the sure ones and

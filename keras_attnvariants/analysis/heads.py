@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from keras_attnvariants.analysis.streams import PLACES
-from keras_attnvariants.analysis.streams import Attended
+from keras_attnvariants.analysis.streams import BatchWeights
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import encoded
@@ -72,7 +72,7 @@ def locality(model: Any, tokenizer: Any, pairs: Pairs) -> Table:
         ValueError: nothing can be analysed, or no layer has weights.
     """
 
-    def measure(layer: Attended) -> np.ndarray:
+    def measure(layer: BatchWeights) -> np.ndarray:
         offsets = layer.offsets
         return per_head(layer, abs(offsets), offsets, *(offsets == n for n in NEAREST))
 
@@ -119,9 +119,9 @@ def weight_by_distance(
     check_integer("farthest", farthest)
     distances = range(-farthest, farthest + 1)
 
-    def measure(layer: Attended) -> np.ndarray:
-        seen, heads = layer.seen, layer.rows.sum(1)[..., None]
-        even = heads * (seen / np.maximum(seen.sum(-1, keepdims=True), 1))
+    def measure(layer: BatchWeights) -> np.ndarray:
+        visible, heads = layer.visible, layer.rows.sum(1)[..., None]
+        even = heads * (visible / np.maximum(visible.sum(-1, keepdims=True), 1))
         # In [B, H, T, S] and [B, T, S], a distance is a diagonal.
         parts = [
             (
@@ -167,8 +167,8 @@ def entropy(model: Any, tokenizer: Any, pairs: Pairs) -> Table:
     counted. Arguments and errors as for `locality`.
     """
 
-    def measure(layer: Attended) -> np.ndarray:
-        bits, choices = row_entropy(layer.weights), layer.seen.sum(-1)[:, None]
+    def measure(layer: BatchWeights) -> np.ndarray:
+        bits, choices = row_entropy(layer.weights), layer.visible.sum(-1)[:, None]
         most = np.log2(np.maximum(choices, 2))
         return per_head(layer, bits, bits / most * (choices > 1), choices > 1)
 
@@ -227,7 +227,7 @@ def off_diagonality(model: Any, tokenizer: Any, pairs: Pairs, far: int = FAR) ->
     """
     check_integer("far", far)
 
-    def measure(layer: Attended) -> np.ndarray:
+    def measure(layer: BatchWeights) -> np.ndarray:
         shares = sentence_shares(layer, far)
         return np.stack([(~np.isnan(shares)).sum(0), np.nansum(shares, 0)], axis=-1)
 
@@ -245,7 +245,7 @@ def off_diagonality(model: Any, tokenizer: Any, pairs: Pairs, far: int = FAR) ->
     return Table.of("off-diagonality", rows, stream.sentences, stream.skipped)
 
 
-def sentence_shares(layer: Attended, far: int = FAR) -> np.ndarray:
+def sentence_shares(layer: BatchWeights, far: int = FAR) -> np.ndarray:
     """The share of off-diagonal tokens of each sentence and head, float64 `[B, H]`.
 
     NaN stands for a head without weights on a sentence.

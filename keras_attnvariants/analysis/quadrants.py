@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.analysis.streams import Attended
+from keras_attnvariants.analysis.streams import BatchWeights
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
 from keras_attnvariants.analysis.streams import encoded
@@ -38,8 +38,8 @@ class QuadrantShare(NamedTuple):
     Attributes:
         place, layer: the layer; numbers from 1, from the bottom.
         measure: `"mass"`, the sum of the weights; `"strong"`, the number of weights
-            above a threshold; `"winner"`, the number of positions and heads where the
-            largest weight is in the quadrant.
+            that reach a threshold; `"winner"`, the number of positions and heads where
+            the largest weight is in the quadrant.
         query, key: number of tokens in a query and in a key.
         share: in percent; all quadrants of a layer sum to 100, or to 0 if there are
             none to count.
@@ -77,7 +77,7 @@ def activation_shares(
         raise ValueError(f"`threshold` must be at most 1. Received: {threshold}")
     orders: dict[tuple[str, int], list[tuple[int, int]]] = {}
 
-    def measure(layer: Attended) -> np.ndarray | None:
+    def measure(layer: BatchWeights) -> np.ndarray | None:
         if not has_quadrants(layer.raw):
             return None
         orders[layer.place, layer.depth] = quadrant_orders(layer.raw)

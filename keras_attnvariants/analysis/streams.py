@@ -47,14 +47,14 @@ class Example(NamedTuple):
     note: Any = None
 
 
-class Attended(NamedTuple):
+class BatchWeights(NamedTuple):
     """The weights of one layer on a batch.
 
     Attributes:
         place: `"encoder"`, `"decoder"` or `"cross"`.
         depth: number of the layer, from 1 at the bottom.
         weights: `[B, H, T, S]`, between tokens; rows of padding are 0.
-        real: bool `[B, T]`, the rows that are not padding.
+        queries: bool `[B, T]`, the rows that are not padding.
         keys: bool `[B, S]`, the columns that are not padding.
         raw: the layer, and the weights as it returned them.
     """
@@ -62,20 +62,20 @@ class Attended(NamedTuple):
     place: str
     depth: int
     weights: np.ndarray
-    real: np.ndarray
+    queries: np.ndarray
     keys: np.ndarray
     raw: LayerWeights
 
     @property
     def rows(self) -> np.ndarray:
         """Bool `[B, H, T]`: the rows that have weights."""
-        return self.real[:, None] & (self.weights.sum(-1) > 0)
+        return self.queries[:, None] & (self.weights.sum(-1) > 0)
 
     @property
-    def seen(self) -> np.ndarray:
+    def visible(self) -> np.ndarray:
         """Bool `[B, T, S]`: the positions that each row can attend to."""
-        seen = self.real[:, :, None] & self.keys[:, None]
-        return np.tril(seen) if self.place == "decoder" else seen
+        visible = self.queries[:, :, None] & self.keys[:, None]
+        return np.tril(visible) if self.place == "decoder" else visible
 
     @property
     def offsets(self) -> np.ndarray:
@@ -94,7 +94,7 @@ class Batch(NamedTuple):
 
     numbers: np.ndarray
     examples: list[Example]
-    layers: list[Attended]
+    layers: list[BatchWeights]
 
 
 class Stream:
@@ -153,7 +153,7 @@ class Stream:
 
     def _layers(
         self, examples: list[Example], size: int, length: int
-    ) -> list[Attended]:
+    ) -> list[BatchWeights]:
         """The weights on a batch, padded to `size` pairs of `length` positions."""
         model, count = self.model, len(examples)
         width = length * getattr(model, "source_stride", 1)
@@ -175,7 +175,9 @@ class Stream:
         for layer in layer_weights(model, self._scores(inputs)):
             layer = layer._replace(weights=layer.weights[:count])
             weights, place = layer.of_tokens(), layer.place
-            found.append(Attended(place, layer.depth, weights, *sides_of[place], layer))
+            found.append(
+                BatchWeights(place, layer.depth, weights, *sides_of[place], layer)
+            )
         return found
 
 
@@ -199,7 +201,7 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[tuple[str, str]]:
 
 def layer_sums(
     stream: Stream,
-    measure: Callable[[Attended], np.ndarray | None],
+    measure: Callable[[BatchWeights], np.ndarray | None],
     missing: str = NO_WEIGHTS,
 ) -> dict[tuple[str, int], np.ndarray]:
     """Measurements of each layer, added up over all batches.
@@ -228,7 +230,7 @@ def layer_sums(
     return {key: sums[key] for key in in_order}
 
 
-def per_head(layer: Attended, *values: np.ndarray) -> np.ndarray:
+def per_head(layer: BatchWeights, *values: np.ndarray) -> np.ndarray:
     """Float64 `[H, 1 + n]`: the number of rows with weights, and sums over them.
 
     Args:
@@ -241,7 +243,7 @@ def per_head(layer: Attended, *values: np.ndarray) -> np.ndarray:
 
 
 def head_sums(
-    stream: Stream, measure: Callable[[Attended], np.ndarray]
+    stream: Stream, measure: Callable[[BatchWeights], np.ndarray]
 ) -> Iterator[tuple[tuple[str, int, int], float, np.ndarray]]:
     """Place, layer and number of each head that has weights, its count, and sums.
 

@@ -207,10 +207,10 @@ def attention(
 ) -> None:
     """Draw the attention weights of one layer on a sentence, document or recording.
 
-    A translation gets a panel for each head, in which a row shows what one token
-    attends to. In cross-attention, that is the token which is predicted next. A
-    document is shaded by the cross-attention of its summary. The cross-attention of a
-    transcript is drawn below the spectrogram. Both are means over heads.
+    A translation gets a panel for each head. Each row shows what one token attends to;
+    in cross-attention, it is labelled with the token that is predicted. A document is
+    shaded by the cross-attention of its summary. The cross-attention of a transcript is
+    drawn below the spectrogram. Both are means over heads.
 
     [bold]Example:[/bold] kav attention 'A man rides a horse.'
     """

@@ -247,8 +247,8 @@ def tune(
     """Search for the best attention, sizes or training of a preset on a corpus.
 
     Every trial is a run in a folder of its own, with the same budget. After an
-    interruption, the same command continues where it stopped. Started several times,
-    also on machines that share the folder, it shares the trials. It ends with a table
+    interruption, the same command continues where it stopped. Several such commands,
+    also on machines that share the folder, share the trials. At the end comes a table
     of all trials, in which * marks the Pareto front of quality and parameters.
 
     [bold]Example:[/bold] kav tune --data multi30k --source en --target de
