@@ -65,7 +65,7 @@ from keras_attnvariants.serving.graphs import read_saved_model
 from keras_attnvariants.serving.graphs import share_nodes
 from keras_attnvariants.serving.graphs import unservable
 from keras_attnvariants.serving.graphs import write_saved_model
-from keras_attnvariants.serving.inputs import Signature
+from keras_attnvariants.serving.inputs import GraphSignature
 from keras_attnvariants.serving.inputs import declare_shapes
 from keras_attnvariants.serving.options import ExportOptions
 from keras_attnvariants.serving.options import Options
@@ -175,7 +175,7 @@ def check_pieces(tokenizer: Tokenizer, embeddings: int) -> None:
 def write_version(
     folder: Path,
     builder: Signatures,
-    signatures: dict[str, Signature],
+    signatures: dict[str, GraphSignature],
     tokenizer: Tokenizer | None,
 ) -> None:
     """Writes all files of a version.

@@ -141,7 +141,7 @@ def read_options(
     return {name: tensor for name, (tensor, _) in found.items()}, all_valid
 
 
-class Signature:
+class GraphSignature:
     """A function of an exported model whose inputs are checked by their names.
 
     Args:
@@ -223,7 +223,7 @@ def after(checks: Iterable[Any], values: Iterable[Tensor]) -> tuple[Tensor, ...]
         return tuple(tf.identity(value) for value in values)
 
 
-def declare_shapes(saved: Any, signatures: dict[str, Signature]) -> None:
+def declare_shapes(saved: Any, signatures: dict[str, GraphSignature]) -> None:
     """Writes the shapes of all inputs into the signatures of a SavedModel.
 
     Args:

@@ -21,9 +21,9 @@ from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.serving import inputs
 from keras_attnvariants.serving.exported import ExportedModel
 from keras_attnvariants.serving.exported import StoredWeights
+from keras_attnvariants.serving.inputs import GraphSignature
 from keras_attnvariants.serving.inputs import GraphTokenizer
 from keras_attnvariants.serving.inputs import Input
-from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.recordings import GraphRecordings
 from keras_attnvariants.serving.searches import BucketedSearch
@@ -94,7 +94,7 @@ class Signatures:
         settings = SearchSettings.of(model, length_penalty=options.length_penalty)
         self.search_options = inputs.search_options(settings, model.max_length)
 
-    def functions(self) -> dict[str, Signature]:
+    def functions(self) -> dict[str, GraphSignature]:
         """All signatures by name."""
         ids = inputs.SOURCE_IDS, inputs.LENGTHS
         defined: dict[str, Definition] = {"translate_ids": (self.translate_ids, ids)}
@@ -113,7 +113,7 @@ class Signatures:
         limit = self.options.max_batch
         exact = check_integers if self.multiplies_integers else None
         found = {
-            name: Signature(function, taken, limit, exact)
+            name: GraphSignature(function, taken, limit, exact)
             for name, (function, taken) in defined.items()
             if taken
         }

@@ -23,8 +23,8 @@ from keras_attnvariants.data.audio import wav_of
 from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.inputs import GraphSignature
 from keras_attnvariants.serving.inputs import Input
-from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.messages import predict_request
 from keras_attnvariants.serving.messages import protos
 from keras_attnvariants.serving.options import Options
@@ -78,7 +78,7 @@ def write_info(
     folder: Path,
     model: Any,
     options: Options,
-    signatures: Mapping[str, Signature],
+    signatures: Mapping[str, GraphSignature],
     tokenizer: Tokenizer | None,
 ) -> None:
     """Writes `assets.extra/model_info.json` into the folder of a version."""
@@ -98,7 +98,7 @@ def write_info(
     path.write_text(json.dumps(info, indent=2) + "\n", "utf-8")
 
 
-def signature_info(signature: Signature) -> dict[str, Any]:
+def signature_info(signature: GraphSignature) -> dict[str, Any]:
     """Type, shape and meaning of the inputs and outputs of a signature.
 
     `null` in a shape stands for a size that varies.
@@ -118,7 +118,7 @@ def signature_info(signature: Signature) -> dict[str, Any]:
 
 
 def write_batching(
-    folder: Path, max_batch: int, signatures: Mapping[str, Signature]
+    folder: Path, max_batch: int, signatures: Mapping[str, GraphSignature]
 ) -> None:
     """Writes `batching_params.pbtxt` into the folder of a version.
 
@@ -139,7 +139,7 @@ def write_warm_up(
     folder: Path,
     model: Any,
     options: Options,
-    signatures: Mapping[str, Signature],
+    signatures: Mapping[str, GraphSignature],
     tokenizer: Tokenizer | None,
 ) -> None:
     """Writes one request per signature and bucket into the folder of a version.

@@ -8,7 +8,7 @@ from keras_attnvariants.serving.graphs import write_saved_model
 from keras_attnvariants.serving.inputs import LENGTHS
 from keras_attnvariants.serving.inputs import SOURCE_IDS
 from keras_attnvariants.serving.inputs import TEXT
-from keras_attnvariants.serving.inputs import Signature
+from keras_attnvariants.serving.inputs import GraphSignature
 from keras_attnvariants.serving.inputs import declare_shapes
 
 
@@ -21,8 +21,8 @@ def signatures():
         return {"sums": tf.reduce_sum(source_ids, axis=1) + lengths}
 
     return {
-        "count": Signature(count, [TEXT], max_batch=3),
-        "add": Signature(add, [SOURCE_IDS, LENGTHS], max_batch=3),
+        "count": GraphSignature(count, [TEXT], max_batch=3),
+        "add": GraphSignature(add, [SOURCE_IDS, LENGTHS], max_batch=3),
     }
 
 

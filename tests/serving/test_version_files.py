@@ -15,8 +15,8 @@ from keras_attnvariants.serving.inputs import LENGTHS
 from keras_attnvariants.serving.inputs import PREFIX
 from keras_attnvariants.serving.inputs import SOURCE_IDS
 from keras_attnvariants.serving.inputs import TEXT
+from keras_attnvariants.serving.inputs import GraphSignature
 from keras_attnvariants.serving.inputs import Input
-from keras_attnvariants.serving.inputs import Signature
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.options import sizes_up_to
 from keras_attnvariants.serving.translator import STATUS_DOCS
@@ -88,7 +88,7 @@ def test_an_export_answers_its_own_requests(exported):
 
 @pytest.mark.parametrize(("given", "pads"), [(TEXT, False), (SOURCE_IDS, True)])
 def test_the_server_reads_it(given, pads, tmp_path):
-    signature = Signature(lambda **inputs: inputs, [given], max_batch=33)
+    signature = GraphSignature(lambda **inputs: inputs, [given], max_batch=33)
     write_batching(tmp_path, 33, {"serving_default": signature})
     parameters = read(BatchingParameters, tmp_path / BATCHING)
     assert parameters.max_batch_size.value == 33
@@ -112,7 +112,7 @@ def test_a_function_is_described_by_its_inputs_and_outputs():
         """The lengths of texts."""
         return {"lengths": tf.strings.length(text)}
 
-    info = signature_info(Signature(function, [TEXT], max_batch=3))
+    info = signature_info(GraphSignature(function, [TEXT], max_batch=3))
     assert info["doc"] == "The lengths of texts."
     assert info["inputs"] == {
         "text": {"doc": TEXT.doc, "dtype": "string", "shape": [None]}
