@@ -83,6 +83,6 @@ def test_a_wrong_docstring_is_found():
         "What a search finds.",
         "seed, other: of the draws.",
         "third: that is drawn.",
-        "of the draws",
         "Of the draws.",
+        "of the draws",
     ]
