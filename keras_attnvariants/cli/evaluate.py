@@ -84,7 +84,7 @@ def evaluate(
     lines = len(sources), sentences is None
     if references is not None:
         wanted = read_references(references, *lines)
-    how: dict[str, Any] = {
+    scoring: dict[str, Any] = {
         "metrics": task.metrics,
         "tokenize": tokenize,
         "samples": samples,
@@ -94,12 +94,12 @@ def evaluate(
     place = f"{len(sources)} {task.source}s of {split}"
     for name in task.baselines:
         baseline = partial(BASELINES[name], references=wanted)
-        report = kav.evaluation.evaluate(baseline, sources, wanted, **how)
+        report = kav.evaluation.evaluate(baseline, sources, wanted, **scoring)
         show_report(report, f"{name} on {place}", task.source)
     for path, translate in translators.items():
         run = with_progress(translate, str(path), task.at_once)
         report = kav.evaluation.evaluate(
-            run, sources, wanted, speed_runs=speed_runs, **how
+            run, sources, wanted, speed_runs=speed_runs, **scoring
         )
         show_report(report, f"{path} on {place}", task.source)
         if output is not None:

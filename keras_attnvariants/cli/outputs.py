@@ -134,16 +134,16 @@ class PartialFile(LineWriter):
         self._remove_note()
         flush(self.path.parent)
 
-    def give_up(self, told: bool) -> None:
+    def give_up(self, report: bool) -> None:
         """Removes the files unless they have lines to continue from.
 
         Args:
-            told: whether to tell the user.
+            report: whether to tell the user.
         """
         if self.lines == 0:
             self.part.unlink(missing_ok=True)
             self._remove_note()
-        elif told:
+        elif report:
             print(
                 f"{self.lines:,} lines are in {self.part}: --resume continues.",
                 file=sys.stderr,
@@ -231,5 +231,5 @@ def output_to(
                 yield partial
                 partial.finish()
             except BaseException as error:
-                partial.give_up(told=isinstance(error, KeyboardInterrupt | OSError))
+                partial.give_up(report=isinstance(error, KeyboardInterrupt | OSError))
                 raise

@@ -85,7 +85,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
 
 
 class _Template(string.Template):
-    """Text with `@@name` in it: `$` belongs to nginx and Compose."""
+    """Text with placeholders `@@name`: nginx and Compose use `$`."""
 
     delimiter = "@@"
 

@@ -46,15 +46,15 @@ def export_ctranslate2(
         `path`. The folder appears complete or not at all.
 
     Raises:
-        ValueError: CTranslate2 lacks a layer, which the message names; or the extra is
-            not installed.
+        ValueError: CTranslate2 does not support a layer, which the message names; or
+            the extra is not installed.
         FileExistsError: the folder exists.
     """
     path = check_new(path)
     check_extra("This export", "ctranslate2", ("ctranslate2",))
     check_choice("quantization", quantization, QUANTIZATIONS)
     check_reads_texts(model, "CTranslate2 folders")
-    check_form(model)
+    check_supported(model)
     from keras_attnvariants.serving.formats.ctranslate2_spec import ACTIVATIONS
     from keras_attnvariants.serving.formats.ctranslate2_spec import TransformerWeights
 
@@ -82,8 +82,8 @@ def export_ctranslate2(
     return path
 
 
-def check_form(model: Any) -> None:
-    """Raises `ValueError` unless CTranslate2 has all layers of a model."""
+def check_supported(model: Any) -> None:
+    """Raises `ValueError` unless CTranslate2 supports all layers of a model."""
     if not isinstance(model, Transformer):
         refuse(type(model).__name__)
     if model.quantization is not None:
@@ -114,10 +114,10 @@ def check_form(model: Any) -> None:
 
 
 def refuse(found: str) -> None:
-    """Raises the error about something that CTranslate2 lacks."""
+    """Raises the error about something that CTranslate2 does not support."""
     raise ValueError(
-        "CTranslate2 has Transformers with learned attention, sinusoidal positions and "
-        "feed-forward layers in every block, no others (ONNX has all). "
+        "CTranslate2 supports only Transformers with learned attention, sinusoidal "
+        "positions and feed-forward layers in every block (ONNX supports all models). "
         f"Received: {found}"
     )
 

@@ -1,4 +1,4 @@
-"""Export of models as ONNX graphs, with programs that search with them."""
+"""Export of models as ONNX graphs, with programs for beam search."""
 
 import os
 from pathlib import Path
@@ -50,7 +50,7 @@ def export_onnx(
 
     Raises:
         ValueError: an option is out of range, the model's `search_settings` have a
-            `min_length` or `no_repeat_ngram`, ONNX has no form of an operator, or the
+            `min_length` or `no_repeat_ngram`, ONNX does not support an operator, or the
             extra is not installed.
         FileExistsError: the folder exists.
     """
@@ -84,7 +84,7 @@ def export_onnx(
             draft.write_bytes(f"{name}.onnx", graph.SerializeToString())
         settings |= write_tokenizers(draft, tokenizer)
         draft.write_json("model.json", settings)
-        # Installation compiles the programs into a folder beside them.
+        # Without `__pycache__`, which an installation may add.
         for template in sorted(filter(Path.is_file, TEMPLATES.iterdir())):
             draft.write_bytes(template.name, template.read_bytes())
     return path

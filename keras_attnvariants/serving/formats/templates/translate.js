@@ -5,8 +5,8 @@
 //     const model = await load(ort, "https://…/folder");
 //     const { ids, score } = await search(model, [17, 4, 93]);
 //
-// SentencePiece makes ids of a text with the source_tokenizer of model.json, and a text
-// of ids with its target_tokenizer; packages for browsers exist.
+// SentencePiece turns a text into ids with the source_tokenizer of model.json, and ids
+// into a text with its target_tokenizer; packages for browsers exist.
 
 const IMPOSSIBLE = -1e30;
 
@@ -33,7 +33,7 @@ export async function search({ ort, settings, ...graphs }, sourceIds) {
   sourceIds = sourceIds.slice(0, max_length);
   if (!sourceIds.length) return { ids: [], score: 0 };
   const limit = Math.min(sourceIds.length + settings.extra_length, max_length);
-  // The score of a translation is its log probability times that of its length.
+  // A translation scores its log probability times a factor of its length.
   const factor = (length) => (6 / (5 + length)) ** settings.length_penalty;
   const given = {
     source_ids: integers(sourceIds, [1, sourceIds.length]),
@@ -70,7 +70,7 @@ export async function search({ ort, settings, ...graphs }, sourceIds) {
     }
     live = found.filter(({ token }) => token !== end).slice(0, beams)
       .map((each) => ({ ...each, ids: [...live[each.parent].ids, each.token] }));
-    // What goes on loses least at this length, or at the largest.
+    // Unfinished hypotheses lose least at this length or at the largest one.
     const least = Math.min(factor(position + 2), factor(limit));
     if (!live.length || live[0].total * least <= best.score) break;
   }

@@ -17,7 +17,7 @@ IMPOSSIBLE = -1e30
 
 
 class Translator:
-    """Beam search: the hypothesis of the best score, found as the package finds it."""
+    """Beam search for the hypothesis of the best score, as in the package."""
 
     def __init__(self, folder: Path) -> None:
         self.settings = json.loads((folder / "model.json").read_text("utf-8"))
@@ -45,7 +45,7 @@ class Translator:
         if not source_ids:
             return [], 0.0
         limit = min(len(source_ids) + settings["extra_length"], settings["max_length"])
-        # The score of a translation is its log probability times that of its length.
+        # A translation scores its log probability times a factor of its length.
         factors = (6 / (5 + np.arange(limit + 2))) ** settings["length_penalty"]
         given: dict[str, Any] = {"source_ids": np.array([source_ids], "int32")}
         given |= {"max_length": np.array(limit, "int32")}
@@ -77,7 +77,7 @@ class Translator:
             going = (tokens != end).nonzero()[0][:beams]
             totals, parents, tokens = sums[order[going]], parents[going], tokens[going]
             ids = [ids[i] + [int(t)] for i, t in zip(parents, tokens, strict=True)]
-            # What goes on loses least at this length, or at the largest.
+            # Unfinished hypotheses lose least at this length or at the largest one.
             least = min(factors[position + 2], factors[limit])
             if not ids or totals[0] * least <= best_score:
                 break
