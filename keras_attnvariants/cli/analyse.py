@@ -77,7 +77,7 @@ class DataOptions:
     )
 
     def check(self, analysis: Analysis, task: "Task") -> None:
-        """Check that an analysis has its options and supports a task.
+        """Checks that an analysis has its options and supports a task.
 
         Raises:
             ValueError: an option is missing, or the task is not supported.

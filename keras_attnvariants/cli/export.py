@@ -149,7 +149,7 @@ def export(
 
 
 def check_options(format: Format, graph: GraphOptions, others: dict[str, Any]) -> None:
-    """Check that a format supports all given options.
+    """Checks that a format supports all given options.
 
     Args:
         format: a format other than `"saved-model"`.

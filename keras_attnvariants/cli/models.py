@@ -36,7 +36,7 @@ KINDS = {
 
 
 def check_place(name: str, folder: Path, kind: str) -> None:
-    """Check early that a folder seems to be of a kind.
+    """Checks early that a folder seems to be of a kind.
 
     Args:
         name: the option or argument.

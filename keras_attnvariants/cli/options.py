@@ -105,7 +105,7 @@ def import_modules(modules: Sequence[str] | None) -> None:
 
 
 def check_output_file(path: Path | None) -> None:
-    """Check that a file can be written.
+    """Checks that a file can be written.
 
     Raises:
         OSError: its folder is missing or read-only, or it is a folder itself.
@@ -121,7 +121,7 @@ def check_output_file(path: Path | None) -> None:
 
 
 def check_output_folder(name: str, path: Path) -> None:
-    """Check that a folder exists or can be created.
+    """Checks that a folder exists or can be created.
 
     Args:
         name: the option.

@@ -133,7 +133,7 @@ class SystemOptions:
         return without_password(self.server)
 
     def check(self) -> None:
-        """Check early that options belong together, and folders are of the right kind.
+        """Checks early that options belong together, and folders are of the right kind.
 
         Raises:
             FileNotFoundError: a folder or name is wrong; the message has the file that

@@ -84,7 +84,7 @@ class Subject:
             model_folder("--from", self.from_model)
 
     def check_sizes(self, sizes: dict[str, Any]) -> None:
-        """Check that no preset is given with a baseline, and no sizes with a model.
+        """Checks that no preset is given with a baseline, and no sizes with a model.
 
         Raises:
             ValueError: one is; a baseline or a model has its own.
@@ -283,7 +283,7 @@ def tune(
 
 
 def show(result: Any, csv: Path | None, is_proposal: bool) -> None:
-    """Print all trials, the judgement on a proposal, and the next command.
+    """Prints all trials, the judgement on a proposal, and the next command.
 
     Raises:
         ValueError: no trial, or no hybrid of a proposal, has succeeded.

@@ -55,7 +55,7 @@ class TensorSpec:
             ) from None
 
     def array(self, name: str, value: Any) -> Array:
-        """Convert an input to an array of this type and rank; texts become bytes.
+        """Converts an input to an array of this type and rank; texts become bytes.
 
         Raises:
             ValueError: it has another type or rank, or is not rectangular.
@@ -70,7 +70,7 @@ class TensorSpec:
         return array
 
     def check(self, name: str, array: Array, rows: int) -> None:
-        """Check an output that should have `rows` rows.
+        """Checks an output that should have `rows` rows.
 
         Raises:
             ValueError: it has another type, rank or number of rows.
@@ -147,7 +147,7 @@ class Call:
         return total
 
     def batches(self, size: int) -> Iterator[tuple[Array, Arrays]]:
-        """Split the call into batches: indices of rows, and the inputs of these rows.
+        """Splits the call into batches: indices of rows, and the inputs of these rows.
 
         Rows of about equal length go together, because a batch takes as long as its
         longest row.

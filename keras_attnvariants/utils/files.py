@@ -146,7 +146,7 @@ def descriptor(path: Path) -> int | None:
 
 
 def write_file(path: Path, data: bytes) -> None:
-    """Write a file of the user, as `replace_file` does.
+    """Writes a file of the user, as `replace_file` does.
 
     A stream is written to, not replaced. Of a link, the target is replaced.
 
@@ -161,7 +161,7 @@ def write_file(path: Path, data: bytes) -> None:
 
 
 def replace_file(path: Path, data: bytes) -> None:
-    """Write a file that is either complete or as it was before.
+    """Writes a file that is either complete or as it was before.
 
     A link itself is replaced, not its target.
 
@@ -239,7 +239,7 @@ def file_size(path: Path, below: Path) -> int:
 
 
 def flush(path: Path) -> None:
-    """Make a file's content, or the names in a folder, survive a power cut."""
+    """Makes a file's content, or the names in a folder, survive a power cut."""
     if not hasattr(os, "O_DIRECTORY"):  # Windows flushes what is open for writing
         return
     descriptor = os.open(path, os.O_RDONLY)

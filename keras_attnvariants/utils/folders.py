@@ -47,20 +47,20 @@ class FolderWriter:
         self.path = path
 
     def open(self, name: str) -> NewFile:
-        """A new binary file, to be written."""
+        """Opens a new binary file for writing."""
         return NewFile(self.path / name)
 
     def write_bytes(self, name: str, data: bytes | memoryview) -> None:
-        """One file with these bytes."""
+        """Writes a file with these bytes."""
         with self.open(name) as file:
             file.write(data)
 
     def write_json(self, name: str, value: Any) -> None:
-        """One file with a JSON value."""
+        """Writes a file with a JSON value."""
         self.write_bytes(name, json.dumps(value, indent=1).encode())
 
     def finish(self) -> None:
-        """Write the manifest, and flush what is not on the disk yet."""
+        """Writes the manifest, and flushes what is not on the disk yet."""
         manifest = {}
         for path in sorted(self.path.rglob("*")):
             flush(path)
@@ -146,7 +146,7 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
 def check_folder(
     path: Path, required: Collection[str], entry_of: EntryOf = file_entry
 ) -> None:
-    """Compare every file of a folder with the manifest.
+    """Compares every file of a folder with the manifest.
 
     Neither the folder nor what is in it may be a link.
 
@@ -198,7 +198,7 @@ def names_in(path: Path) -> list[str]:
 
 
 def remove_leftovers(directory: Path) -> None:
-    """Remove what a killed process had not finished writing.
+    """Removes what a killed process had not finished writing.
 
     Raises:
         OddFileError: the folder is a link.
@@ -212,7 +212,7 @@ def remove_leftovers(directory: Path) -> None:
 
 
 def _remove(path: Path) -> None:
-    """Remove a file, a link or a folder, and nothing that a link leads to."""
+    """Removes a file, a link or a folder, and nothing that a link leads to."""
     try:
         path.unlink()
     except FileNotFoundError:
@@ -222,7 +222,7 @@ def _remove(path: Path) -> None:
 
 
 def restore(path: Path) -> None:
-    """Give a folder its name back if the process that replaced it was killed."""
+    """Gives a folder its name back if the process that replaced it was killed."""
     old = _old(path)
     if old.exists() and not path.exists():
         # Another process may be doing the same.
