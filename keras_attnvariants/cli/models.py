@@ -58,7 +58,7 @@ def model_folder(argument: str, name: str) -> Path:
         name: its value, see `keras_attnvariants.trained.find_model`.
 
     Raises:
-        FileNotFoundError: there is no such model; the message has similar names, or
+        FileNotFoundError: there is no such model; the message lists similar names, or
             the file that the folder should have.
         ValueError, FetchError: as for `find_model`.
     """

@@ -101,7 +101,7 @@ def document(reading: Reading, depth: int | None = None) -> "Figure":
 
     found = cross_attention(reading, depth)
     source, summary = words(reading.source_pieces), words(reading.target_pieces)
-    # Without EOS, which is no word of the summary.
+    # Without EOS, which is not a word of the summary.
     sums = found.weights[:-1].sum(axis=0)
     sums = np.bincount(source.numbers, sums, minlength=len(source.texts))
     texts = (layout(summary, "bold"), layout(source))

@@ -47,7 +47,7 @@ class Signatures:
     Args:
         model: a step model, in the precision in which it is exported.
         options: options of the searches, and the limits.
-        tokenizer: the tokenizer of the model; `None` for signatures of ids alone.
+        tokenizer: the tokenizer of the model; `None` for signatures of ids only.
         shortlist: which tokens translations may have; `None` for all.
         multiplies_integers: whether 8-bit integers are multiplied as such.
     """

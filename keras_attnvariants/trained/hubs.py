@@ -34,7 +34,7 @@ def parse(address: str) -> tuple[str, str, str | None]:
     """The hub of an address, the name of the model there, and its version if given.
 
     Raises:
-        ValueError: it is no address of a model, or the library is not installed.
+        ValueError: it is not an address of a model, or the library is not installed.
     """
     for hub, pattern in ADDRESSES.items():
         if found := pattern.fullmatch(address):
@@ -54,7 +54,7 @@ def download(address: str) -> Path:
     Files that are damaged are downloaded once more.
 
     Raises:
-        ValueError: it is no address of a model, or the library is not installed.
+        ValueError: it is not an address of a model, or the library is not installed.
         FetchError: the hub cannot be reached, has no such model, or gives something
             else.
     """
@@ -77,7 +77,7 @@ def upload(folder: Path, address: str) -> str:
         The page of the model.
 
     Raises:
-        ValueError: it is no address of a model, or the library is not installed; or
+        ValueError: it is not an address of a model, or the library is not installed; or
             the folder is damaged.
         FetchError: the hub does not accept it.
     """

@@ -37,7 +37,7 @@ def find_model(name: str | os.PathLike[str], argument: str = "name") -> Path:
         argument: name of the argument or option, for messages.
 
     Raises:
-        FileNotFoundError: there is no such model; the message has the nearest names.
+        FileNotFoundError: there is no such model; the message lists the nearest names.
         ValueError: an address is wrong, or the package for its hub is not installed.
         FetchError: the hub does not give the model.
     """

@@ -39,8 +39,8 @@ def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[byte
         text = line.removesuffix(b"\n").removesuffix(b"\r")
         if len(text) > longest:
             raise ValueError(
-                f"Line {number} is longer than {longest:,} bytes: this is no text of "
-                f"one sentence per line. Received: {getattr(stream, 'name', stream)}"
+                f"Line {number} is longer than {longest:,} bytes: a text has one "
+                f"sentence per line. Received: {getattr(stream, 'name', stream)}"
             )
         yield text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
 
