@@ -95,7 +95,7 @@ def alignment_errors(model: Any, tokenizer: Any, pairs: Iterable[AlignedPair]) -
     if not counts:
         raise ValueError("This model has no cross-attention with weights.")
     rows = [
-        aligned(depth, head or None, counts[depth][:, head])
+        head_alignment(depth, head or None, counts[depth][:, head])
         for depth in sorted(counts)
         for head in range(counts[depth].shape[1])
     ]
@@ -112,7 +112,7 @@ def times_drawn(rng: np.random.Generator, sentences: int) -> np.ndarray:
     return np.concatenate([np.ones_like(drawn[:1]), drawn])
 
 
-def aligned(layer: int, head: int | None, counts: np.ndarray) -> HeadAlignment:
+def head_alignment(layer: int, head: int | None, counts: np.ndarray) -> HeadAlignment:
     """The row of a head, from the counts `[1 + SAMPLES, 4]` of `count_links`."""
     links, sure, possible, gold = counts.T
     rates = 1 - (sure + possible) / np.maximum(links + gold, 1)

@@ -89,7 +89,7 @@ def presets(
     if not found:
         raise ValueError("No preset fits. `kav presets` without options lists all.")
     by_paper = grouped(found, "paper")
-    papers = columns("paper", "presets", "title")
+    papers = plain_table("paper", "presets", "title")
     for title, own in by_paper.items():
         papers.add_row(own[0].name.partition("/")[0], str(len(own)), title)
     page = Group(papers, "", found) if len(by_paper) > 1 else found
@@ -99,7 +99,7 @@ def presets(
         console.print(page)
 
 
-def columns(*names: str) -> Table:
+def plain_table(*names: str) -> Table:
     """A table without lines between columns; the first column does not wrap."""
     from rich.table import Table
 
@@ -123,7 +123,7 @@ def corpora() -> None:
     from keras_attnvariants.data import sources
     from keras_attnvariants.utils.caches import default_cache
 
-    table = columns("name", "languages", "MB", "checked by", "licence")
+    table = plain_table("name", "languages", "MB", "checked by", "licence")
     for name in sources.corpus_names():
         corpus = sources.get(name)
         languages, digests = ", ".join(corpus.languages), ", ".join(corpus.digests)
@@ -153,7 +153,7 @@ def models() -> None:
     """
     from rich.console import Console
 
-    table = columns("name", "languages", "params", "MB", "BLEU", "licence")
+    table = plain_table("name", "languages", "params", "MB", "BLEU", "licence")
     for name in model_names():
         card = read_json(MODELS / name / CARD)
         table.add_row(

@@ -106,7 +106,7 @@ def build_page(
     def show(source: str | None, first: str, second: str) -> tuple[str, str, Any]:
         sources = sources_of(source or "", task)
         here, other = (
-            column(name, models[name], sources, task) if name in models else ""
+            model_column(name, models[name], sources, task) if name in models else ""
             for name in (first, second)
         )
         return here, other, gr.update(visible=bool(other))
@@ -192,7 +192,7 @@ def sources_of(source: str, task: "Task") -> list[str]:
     return [source] if source else []
 
 
-def column(
+def model_column(
     name: str, model: "AlignedTranslator", lines: Sequence[str], task: "Task"
 ) -> str:
     """The outputs of one model, as HTML."""

@@ -115,16 +115,16 @@ def doctor(
         raise ValueError("A corpus has two languages: give --source and --target.")
     from keras_attnvariants.data import tasks
 
-    of_corpus = tasks.get(task or tasks.DEFAULT)
+    corpus_task = tasks.get(task or tasks.DEFAULT)
     is_corpus = task or source or target
-    languages = of_corpus.sides(source, target) if is_corpus else None
+    languages = corpus_task.sides(source, target) if is_corpus else None
     import_modules(imports)
     from keras_attnvariants.cli.health import examine
 
     if place is None:
         found = examine_environment(precision)
     else:
-        found = examine(place, languages, of_corpus.name)
+        found = examine(place, languages, corpus_task.name)
     show(place or "environment", found)
     if found.damaged:
         raise typer.Exit(1)

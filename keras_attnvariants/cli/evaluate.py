@@ -79,11 +79,11 @@ def evaluate(
     check_tokenizer(tokenize)
     task = get_task(corpus.task or systems.task)
     loaded = corpus.load(task.name)
-    sources, single = (texts[:sentences] for texts in loaded.read_lines(split))
-    wanted: Any = [single]
+    sources, targets = (texts[:sentences] for texts in loaded.read_lines(split))
+    reference_sets: Any = [targets]
     lines = len(sources), sentences is None
     if references is not None:
-        wanted = read_references(references, *lines)
+        reference_sets = read_references(references, *lines)
     scoring: dict[str, Any] = {
         "metrics": task.metrics,
         "tokenize": tokenize,
@@ -93,13 +93,13 @@ def evaluate(
     translators = systems.translators(task, search)
     place = f"{len(sources)} {task.source}s of {split}"
     for name in task.baselines:
-        baseline = partial(BASELINES[name], references=wanted)
-        report = kav.evaluation.evaluate(baseline, sources, wanted, **scoring)
+        baseline = partial(BASELINES[name], references=reference_sets)
+        report = kav.evaluation.evaluate(baseline, sources, reference_sets, **scoring)
         show_report(report, f"{name} on {place}", task.source)
     for path, translate in translators.items():
         run = with_progress(translate, str(path), task.at_once)
         report = kav.evaluation.evaluate(
-            run, sources, wanted, speed_runs=speed_runs, **scoring
+            run, sources, reference_sets, speed_runs=speed_runs, **scoring
         )
         show_report(report, f"{path} on {place}", task.source)
         if output is not None:

@@ -109,10 +109,11 @@ class AlignedTranslations(NamedTuple):
         """
         if not self.hypotheses:
             return []
-        there, here = words(self.source), words(self.hypotheses[0].pieces)
-        weights = word_weights(self.hypotheses[0].weights, here, there)
-        pairs = zip(here.texts, weights, strict=True)
-        return [spoken(text, there.texts, row) for text, row in pairs]
+        best = self.hypotheses[0]
+        source_words, target_words = words(self.source), words(best.pieces)
+        weights = word_weights(best.weights, target_words, source_words)
+        pairs = zip(target_words.texts, weights, strict=True)
+        return [spoken(text, source_words.texts, row) for text, row in pairs]
 
     def _repr_html_(self) -> str:
         return f"<style>{CSS}</style>{self.html}"
@@ -255,30 +256,30 @@ def alignment_html(
         hypotheses: its translations, best first.
         name: a unique identifier on the page, of letters and digits.
     """
-    there = words(source)
+    source_words = words(source)
     rules, items, tables = [], [], []
     for number, hypothesis in enumerate(hypotheses):
-        here = words(hypothesis.pieces)
-        found = word_weights(hypothesis.weights, here, there)
-        tables.append(weights_table(found, here, there))
+        target_words = words(hypothesis.pieces)
+        found = word_weights(hypothesis.weights, target_words, source_words)
+        tables.append(weights_table(found, target_words, source_words))
         buttons = []
         for row, weights in enumerate(found):
-            key, text = f"{number}-{row}", here.texts[row]
+            key, text = f"{number}-{row}", target_words.texts[row]
             rules += shades(f"#{name}", key, weights)
-            label = html.escape(spoken(text, there.texts, weights))
+            label = html.escape(spoken(text, source_words.texts, weights))
             buttons.append(
                 f'<button type="button" data-t="{key}" aria-label="{label}">'
                 f"{html.escape(text)}</button>"
             )
         score = f'<span class="kav-score">{hypothesis.score:.2f}</span>'
-        items.append(f"<li>{spaced(buttons, here)} {score}</li>")
+        items.append(f"<li>{spaced(buttons, target_words)} {score}</li>")
     spans = [
         f'<span data-s="{column}">{html.escape(text)}</span>'
-        for column, text in enumerate(there.texts)
+        for column, text in enumerate(source_words.texts)
     ]
     return (
         f'<div class="kav-aligned" id="{name}"><style>{"".join(rules)}</style>'
-        f"<p>{spaced(spans, there)}</p><ol>{''.join(items)}</ol>"
+        f"<p>{spaced(spans, source_words)}</p><ol>{''.join(items)}</ol>"
         f"{''.join(tables[:1])}</div>"
     )
 

@@ -118,7 +118,7 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
         target = foreign.target.adopted(foreign.subwords[1:])
     check_rows(foreign.source_table, foreign.source)
     check_rows(foreign.target_table, foreign.target)
-    model = built(foreign, len(source.pieces), len(target.pieces))
+    model = random_model(foreign, len(source.pieces), len(target.pieces))
     tables = {
         "target/embeddings": target.table(foreign.target_table),
         "source/embeddings": source.table(foreign.source_table),
@@ -144,7 +144,9 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
     return model, tokenizer
 
 
-def built(foreign: ForeignModel, source_size: int, target_size: int) -> Transformer:
+def random_model(
+    foreign: ForeignModel, source_size: int, target_size: int
+) -> Transformer:
     """The model with random weights, for vocabularies of these sizes."""
 
     def attention(num_heads: int) -> DotProductAttention:

@@ -109,8 +109,8 @@ class Signature:
     outputs: Mapping[str, TensorSpec]
 
 
-def column(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
-    """An option for `count` sentences, as a signature takes it.
+def option_values(name: str, value: Any, count: int, spec: TensorSpec) -> list[Any]:
+    """The values of an option for `count` sentences, as a signature takes them.
 
     Raises:
         ValueError: it is a list whose length is not `count`.

@@ -33,7 +33,7 @@ TOKENIZER = "SentencepieceOp"
 
 
 @contextlib.contextmanager
-def using(path: str | os.PathLike[str]) -> Iterator[None]:
+def damage_if_failing(path: str | os.PathLike[str]) -> Iterator[None]:
     """Context in which any error means that a SavedModel is damaged.
 
     TensorFlow raises many different errors if it cannot load or run a model.

@@ -14,8 +14,8 @@ from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
 from keras_attnvariants.serving.folders import newest_version
 from keras_attnvariants.serving.folders import read_info
+from keras_attnvariants.serving.graphs import damage_if_failing
 from keras_attnvariants.serving.graphs import read_saved_model
-from keras_attnvariants.serving.graphs import using
 from keras_attnvariants.serving.messages import signatures_of
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
@@ -62,7 +62,7 @@ class SavedTranslator(BaseTranslator):
         self.info = read_info(self.path)
         if "tokenizer_sha256" in self.info:
             import_tensorflow_text()
-        with using(self.path):
+        with damage_if_failing(self.path):
             saved = read_saved_model(self.path)
             self.signatures = signatures_of(saved.meta_graphs[0])
             loaded = tf.saved_model.load(str(self.path)).signatures
@@ -86,11 +86,11 @@ class SavedTranslator(BaseTranslator):
                 name: tf.constant(values, call.signature.inputs[name].dtype)
                 for name, values in batch.items()
             }
-            with using(self.path):
+            with damage_if_failing(self.path):
                 found = run(**tensors)
                 parts.append({n: decoded(found[n].numpy()) for n in call.outputs})
             rows.append(indices)
-        with using(self.path):
+        with damage_if_failing(self.path):
             return call.joined(rows, parts)
 
     def _signature(self, name: str) -> Signature:

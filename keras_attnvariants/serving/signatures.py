@@ -148,7 +148,7 @@ class Signatures:
 
     def translate(self, **source: Tensor) -> dict[str, Tensor]:
         """The best hypothesis for each source."""
-        return self.translated(source, self.best_search)[0]
+        return self.run_search(source, self.best_search)[0]
 
     def translate_file(self, **file: Tensor) -> dict[str, Tensor]:
         """The best hypothesis for each file."""
@@ -177,7 +177,7 @@ class Signatures:
 
     def align(self, **source: Tensor) -> dict[str, Tensor]:
         """The best hypothesis for each source, with what its tokens attend to."""
-        outputs, found, ids = self.translated(source, self.alignment_search)
+        outputs, found, ids = self.run_search(source, self.alignment_search)
         return {
             **outputs,
             "pieces": self.target_tokenizer.pieces(found.ids[:, 0]),
@@ -227,9 +227,9 @@ class Signatures:
                 **options,
             )
 
-        outputs, found, _ = self.translated(source, search, is_valid)
+        outputs, found, _ = self.run_search(source, search, is_valid)
         truncated = tf.logical_or(outputs["truncated"], prefix_is_cut)
-        return {**outputs, **sums_of(found), "truncated": truncated}
+        return {**outputs, **log_probs_and_lengths(found), "truncated": truncated}
 
     def sample(self, **values: Tensor) -> dict[str, Tensor]:
         """A hypothesis for each source, drawn by its seed."""
@@ -241,16 +241,16 @@ class Signatures:
                 self.exported, self.nbest_search.padded(ids, lengths), **options
             )
 
-        outputs, found, _ = self.translated(source, search, is_valid)
+        outputs, found, _ = self.run_search(source, search, is_valid)
         steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
         return {
             **outputs,
-            **sums_of(found),
+            **log_probs_and_lengths(found),
             "pieces": self.target_tokenizer.pieces(found.ids[:, 0, :steps]),
             "token_log_probs": tf.identity(found.token_log_probs)[:, 0, :steps],
         }
 
-    def translated(
+    def run_search(
         self, source: dict[str, Tensor], search: Search, is_valid: Tensor | None = None
     ) -> tuple[dict[str, Tensor], Hypotheses, Tensor]:
         """The best hypothesis for each source: outputs, hypotheses, ids of sources.
@@ -286,7 +286,7 @@ class Signatures:
         return self.target_tokenizer.encode(text, longest)
 
 
-def sums_of(found: Hypotheses) -> dict[str, Tensor]:
+def log_probs_and_lengths(found: Hypotheses) -> dict[str, Tensor]:
     """The log probability and the length of the best hypotheses, `[B]`."""
     return {"log_probs": found.log_probs[:, 0], "lengths": found.lengths[:, 0]}
 

@@ -20,7 +20,7 @@ from keras_attnvariants.data.audio import samples_of
 from keras_attnvariants.data.audio import wav_of
 from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Signature
-from keras_attnvariants.serving.calls import column
+from keras_attnvariants.serving.calls import option_values
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import listed
 from keras_attnvariants.utils.checks import seeds_of_texts
@@ -345,7 +345,9 @@ class BaseTranslator(ABC):
         for name in options:
             check_known(f"`{signature}`", name, specs)
         for name in specs.keys() - inputs.keys():
-            inputs[name] = column(name, options.get(name), len(texts), specs[name])
+            inputs[name] = option_values(
+                name, options.get(name), len(texts), specs[name]
+            )
         translations = [translation(row) for row in self._rows(signature, inputs)]
         for place, found in enumerate(translations):
             if found.status == Status.WRONG_OPTION:

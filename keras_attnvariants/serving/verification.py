@@ -16,9 +16,9 @@ from keras_attnvariants.serving.graphs import SAVING
 from keras_attnvariants.serving.graphs import TEXT_OPERATORS
 from keras_attnvariants.serving.graphs import TOKENIZER
 from keras_attnvariants.serving.graphs import Graph
+from keras_attnvariants.serving.graphs import damage_if_failing
 from keras_attnvariants.serving.graphs import nodes_of
 from keras_attnvariants.serving.graphs import read_saved_model
-from keras_attnvariants.serving.graphs import using
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.folders import MANIFEST
 from keras_attnvariants.utils.folders import check_folder
@@ -78,7 +78,7 @@ def verify(
             f"{MANIFEST} must list every file outside {_OWNERS}: remove what was "
             f"added, or {REMEDY}. Received: {', '.join(unlisted)} in {path}"
         )
-    with using(path):
+    with damage_if_failing(path):
         saved = read_saved_model(path)
         found = forbidden_operators(saved, allowed)
         nodes = list(nodes_of(saved))

@@ -145,11 +145,11 @@ def test_the_demo_reads_recordings(speech, tmp_path):
     translator = AlignedTranslator(*model, beam_size=2)
     path = str(recordings.write(tmp_path / "a.wav", recordings.tone(0.5)))
     assert demo.sources_of(path, task) == [path]
-    shown = demo.column("model", translator, [path], task)
+    shown = demo.model_column("model", translator, [path], task)
     assert "0.48" in shown and "Numbers are seconds." in shown
-    assert "Give a recording." in demo.column("model", translator, [], task)
+    assert "Give a recording." in demo.model_column("model", translator, [], task)
     (tmp_path / "text.wav").write_text("no sound")
-    told = demo.column("model", translator, [str(tmp_path / "text.wav")], task)
+    told = demo.model_column("model", translator, [str(tmp_path / "text.wav")], task)
     assert "This is not a recording." in told
 
 
@@ -159,7 +159,7 @@ def test_the_demo_calls_no_text_a_recording():
             raise ValueError("a fault of the model")
 
     with pytest.raises(ValueError, match="a fault of the model"):
-        demo.column("model", Failing(), ["a text"], tasks.get("translation"))
+        demo.model_column("model", Failing(), ["a text"], tasks.get("translation"))
 
 
 @pytest.mark.slow

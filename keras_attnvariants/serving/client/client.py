@@ -21,7 +21,7 @@ from keras_attnvariants.serving.client.exchange import InvalidRequestError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
 from keras_attnvariants.serving.client.exchange import T
 from keras_attnvariants.serving.client.exchange import pause_after
-from keras_attnvariants.serving.client.exchange import reading
+from keras_attnvariants.serving.client.exchange import reading_reply
 from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.translator import DEFAULT
 from keras_attnvariants.serving.translator import BaseTranslator
@@ -158,7 +158,7 @@ class Client(BaseTranslator):
         with ThreadPoolExecutor(self.together) as pool:
             # After a failure, waiting requests do not start.
             found = list(pool.map(self._ask, asks))
-        with reading(self._server.address):
+        with reading_reply(self._server.address):
             return call.joined(rows, found)
 
     def _ask(self, ask: Callable[[float], T]) -> T:

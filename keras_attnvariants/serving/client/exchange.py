@@ -145,7 +145,7 @@ def check_size(body: bytes, max_bytes: int) -> None:
 
 
 @contextlib.contextmanager
-def reading(address: str) -> Iterator[None]:
+def reading_reply(address: str) -> Iterator[None]:
     """Context that turns every error in reading a reply into a `ServingError`."""
     try:
         yield

@@ -12,7 +12,7 @@ from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import check_size
 from keras_attnvariants.serving.client.exchange import error_of
-from keras_attnvariants.serving.client.exchange import reading
+from keras_attnvariants.serving.client.exchange import reading_reply
 from keras_attnvariants.serving.client.exchange import split_address
 from keras_attnvariants.serving.messages import protos
 
@@ -58,7 +58,7 @@ class Server:
             model_spec=self._spec, metadata_field=[_METADATA]
         )
         body = self.send("PredictionService/GetModelMetadata", message, timeout)
-        with reading(self.address):
+        with reading_reply(self.address):
             reply = protos.GetModelMetadataResponse.FromString(body)
             found = reply.metadata[_METADATA].value
             return messages.signatures_of(protos.SignatureDefMap.FromString(found))
@@ -69,7 +69,7 @@ class Server:
             self._spec, call.signature.name, inputs, call.outputs
         )
         body = self.send("PredictionService/Predict", message, timeout)
-        with reading(self.address):
+        with reading_reply(self.address):
             found = dict(protos.PredictResponse.FromString(body).outputs)
             return {n: messages.from_proto(n, found[n]) for n in call.outputs}
 

@@ -25,7 +25,7 @@ from keras_attnvariants.serving.client.exchange import ServerUnavailableError
 from keras_attnvariants.serving.client.exchange import check_size
 from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.client.exchange import one_line
-from keras_attnvariants.serving.client.exchange import reading
+from keras_attnvariants.serving.client.exchange import reading_reply
 from keras_attnvariants.serving.client.exchange import without_password
 
 # The JSON types of values, by the kind of their arrays.
@@ -73,7 +73,7 @@ class Server:
     def signatures(self, timeout: float) -> dict[str, Signature]:
         """The signatures; see `send` for `timeout` and errors."""
         body = self.send(f"{self._version}/metadata", None, timeout)
-        with reading(self.address):
+        with reading_reply(self.address):
             found = json.loads(body)["metadata"]["signature_def"]
             definitions = messages.protos.SignatureDefMap()
             # The server sends this field even if it is empty.
@@ -89,7 +89,7 @@ class Server:
         }
         data = json.dumps(value).encode()
         body = self.send(f"{self._version}:predict", data, timeout)
-        with reading(self.address):
+        with reading_reply(self.address):
             # The server sends all outputs.
             found, specs = json.loads(body)["outputs"], call.signature.outputs
             if len(specs) == 1:  # sent without its name

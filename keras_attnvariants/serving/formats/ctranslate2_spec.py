@@ -70,7 +70,7 @@ class TransformerWeights:
                 self.fill_norm(side.layer_norm, f"{kind}_norm")
         output = self.weights.get("embeddings/output/kernel")
         projection = spec.decoder.projection
-        projection.weight = target_table if output is None else columns(output)
+        projection.weight = target_table if output is None else transposed(output)
         for name in ("embeddings/bias", "embeddings/output/bias"):
             if name in self.weights:
                 projection.bias = self.weights[name]
@@ -96,7 +96,7 @@ class TransformerWeights:
 
     def fill_linear(self, spec: Any, place: str, *names: str) -> None:
         """Fills one dense layer with several, side by side."""
-        kernels = [columns(self.weights[f"{place}/{name}/kernel"]) for name in names]
+        kernels = [transposed(self.weights[f"{place}/{name}/kernel"]) for name in names]
         spec.weight = np.concatenate(kernels)
         if f"{place}/{names[0]}/bias" in self.weights:
             biases = [self.weights[f"{place}/{name}/bias"] for name in names]
@@ -108,6 +108,6 @@ class TransformerWeights:
         spec.beta = self.weights[f"{place}/beta"]
 
 
-def columns(kernel: np.ndarray) -> np.ndarray:
+def transposed(kernel: np.ndarray) -> np.ndarray:
     """A kernel `[inputs, outputs]` as CTranslate2 stores it, `[outputs, inputs]`."""
     return np.ascontiguousarray(kernel.T)
