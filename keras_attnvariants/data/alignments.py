@@ -1,4 +1,4 @@
-"""Word alignments of training pairs: read, cleaned, and linked to tokens."""
+"""Reads and cleans word alignments of training pairs, and maps them to tokens."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.chunks import chunks
 from keras_attnvariants.utils.folders import FolderWriter
 
-# Numbers of a source word and a target word, from 0.
+# Indices of a source word and of a target word, from 0.
 Link = tuple[int, int]
 LINK = re.compile(r"(\d+)([-p?])(\d+)")
 
@@ -115,7 +115,7 @@ def cached_alignments(
 
 
 def shifted(lines: Iterable[str], words: int) -> Iterator[str]:
-    """Lines of links, for sources with `words` more words in front."""
+    """Yields lines of links whose source indices are increased by `words`."""
     for line in lines:
         links, _ = parse_links(line, False, "a file of the cache")
         yield written((source + words, target) for source, target in links)
@@ -131,8 +131,8 @@ def write_token_links(
 ) -> None:
     """Converts links between words to links between tokens, and writes them.
 
-    A token is linked to all tokens of all words that its word is linked to. An entry of
-    the `TokenFile` is a target token and a source token.
+    Two tokens are linked if their words are. Each entry of the `TokenFile` is a pair:
+    target token, source token.
     """
 
     def found() -> Iterator[tuple[np.ndarray, np.ndarray]]:

@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 SAMPLE_RATE = 16_000
 SILENCE = 1 << 15  # the id of a sample of 0
-# Other rates are mistakes, and memory would be unbounded.
+# Other rates are mistakes, and resampling them could take unbounded memory.
 _RATES = (1_000, 768_000)
 _BLOCK = 1 << 16
-# In the log of libsndfile about a WAV file whose header has another size than the file.
+# A line of libsndfile's log if a WAV header declares another size than the file has.
 _RIFF = re.compile(r"^RIFF : (?P<declared>\d+) \(should be (?P<real>\d+)\)", re.M)
 
 
@@ -85,23 +85,24 @@ class AudioTokenizer:
 
         Raises:
             FileNotFoundError: there is no such recording.
-            ValueError: it is no recording, or is damaged.
+            ValueError: it is not a recording, or is damaged.
         """
         none: np.ndarray = np.zeros(0, np.uint16)
         paths = listed("texts", texts, "paths")
         return [ids_of(samples_of(x, longest)) if x else none for x in paths]
 
     def split(self, texts: Sequence[os.PathLike[str] | str]) -> list[list[str]]:
-        """The seconds at which the positions of an encoder begin, of each recording."""
+        """The start times of the encoder positions, in seconds, of each recording."""
         starts = (range(0, len(x), self.source_stride) for x in self.encode(texts))
         return [[f"{SPACE}{at / SAMPLE_RATE:.2f}" for at in row] for row in starts]
 
     def encode_file(
         self, path: os.PathLike[str]
     ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The ids of the recordings that a file lists, and their number, one by one.
+        """Yields the ids of each recording that a file lists, and their number.
 
-        An unreadable recording has none, with a warning, and so has an empty line.
+        An empty line gives no ids. Neither does an unreadable recording, about which
+        there is a warning.
         """
         for line in read_text_lines(path):
             try:
@@ -125,8 +126,8 @@ class AudioTokenizer:
 def ids_of(samples: np.ndarray) -> np.ndarray:
     """The ids of float samples from -1 to 1, uint16.
 
-    They equal those of `models.speech.samples_to_ids`, but without Keras, where JAX
-    would compile for each length.
+    They equal those of `models.speech.samples_to_ids`. That function uses Keras, so
+    JAX would compile it again for each length.
     """
     scaled = np.rint(samples * np.float32(SILENCE))
     clipped = np.clip(scaled, 1 - SILENCE, SILENCE - 1)
@@ -158,7 +159,7 @@ def samples_of(path: os.PathLike[str] | str, longest: int | None = None) -> np.n
 
     Raises:
         FileNotFoundError: there is no such recording.
-        ValueError: it is no recording, or is damaged.
+        ValueError: it is not a recording, or is damaged.
     """
     import soxr
 
@@ -189,7 +190,7 @@ def check_recording(path: Path) -> None:
 
     Raises:
         FileNotFoundError: there is no such recording.
-        ValueError: it is no recording, is damaged or empty.
+        ValueError: it is not a recording, or is damaged or empty.
     """
     with opened(path) as file:
         file.seek(max(file.frames - 1, 0))
@@ -220,7 +221,7 @@ def opened(path: os.PathLike[str] | str) -> Iterator[Any]:
 
     Raises:
         FileNotFoundError: there is no such recording.
-        ValueError: it is no recording, or is damaged.
+        ValueError: it is not a recording, or is damaged.
     """
     check_extra("Recordings", "speech", ["soundfile", "soxr"])
     import soundfile
@@ -230,13 +231,13 @@ def opened(path: os.PathLike[str] | str) -> Iterator[Any]:
         with soundfile.SoundFile(path) as file:
             if not _RATES[0] <= file.samplerate <= _RATES[1]:
                 raise ValueError(
-                    f"A recording must have {_RATES[0]:,} to {_RATES[1]:,} samples in "
-                    f"a second. Received: {file.samplerate:,} in {os.fspath(path)}"
+                    f"A recording must have {_RATES[0]:,} to {_RATES[1]:,} samples "
+                    f"per second. Received: {file.samplerate:,} in {os.fspath(path)}"
                 )
             yield file
     except soundfile.SoundFileError as error:
         reason = getattr(error, "error_string", str(error)).rstrip(".")
         raise ValueError(
-            f"This is no recording such as WAV or FLAC, or it is damaged ({reason}). "
-            f"Received: {os.fspath(path)}"
+            "This is not a recording such as WAV or FLAC, or it is damaged "
+            f"({reason}). Received: {os.fspath(path)}"
         ) from error

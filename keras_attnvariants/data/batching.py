@@ -179,12 +179,13 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
 
 
 class Draws:
-    """The pairs that each epoch shows, by bucket.
+    """Chooses the pairs of each epoch from a mixture of corpora, by bucket.
 
-    An epoch has as many pairs as there are, for any shares. Within a bucket, each
-    corpus has a fixed number of places, in proportion to its pairs there. Its pairs
-    take turns, in an order that is drawn anew whenever all have been seen: over epochs,
-    all pairs of a corpus are seen equally often, up to a difference of one.
+    Whatever the shares, an epoch has as many pairs as all corpora together. Within a
+    bucket, each corpus has a fixed number of places, in proportion to its pairs there.
+    Its pairs take turns, in an order that is drawn anew whenever all have been seen:
+    over epochs, all pairs of a corpus are seen equally often, up to a difference of
+    one.
 
     Args:
         members: indices of the pairs in each bucket.
@@ -218,7 +219,7 @@ class Draws:
         return found
 
     def _turn(self, cell: np.ndarray, where: tuple[int, int], epoch: int) -> np.ndarray:
-        """An epoch's pairs of a corpus in a bucket."""
+        """The pairs of one corpus in one bucket that an epoch has."""
         places = int(self._places[where])
         if not places:
             return cell[:0]
@@ -232,7 +233,7 @@ class Draws:
 
 
 def _rounded(quotas: np.ndarray) -> np.ndarray:
-    """Integers of the same sum, by the largest remainders."""
+    """Rounds to integers with the same sum, by the largest-remainder method."""
     quotas = np.round(quotas, 6)  # integers up to rounding
     floors = np.floor(quotas)
     missing = int(round(quotas.sum() - floors.sum()))

@@ -71,8 +71,8 @@ def clean_split(
 ) -> SplitReport:
     """Writes the pairs of a split as two plain UTF-8 files.
 
-    Repeated pairs are found by a 16-byte hash of each good one, which takes about 100
-    bytes of memory.
+    Repeated pairs are found by a 16-byte hash of each good pair, which takes about 100
+    bytes of memory per pair.
 
     Args:
         split: Name of the split.

@@ -241,8 +241,8 @@ class _Found(NamedTuple):
         is_parallel = isinstance(self.splits.get("train"), ParallelFiles)
         if unique or not is_parallel or self.recordings is not None:
             raise ValueError(
-                "`alignments` have a line for each pair: give a corpus with two texts "
-                "for its split 'train', one for each language, and leave none out with "
+                "`alignments` have a line for each pair: give a corpus whose split "
+                "'train' is two text files, one for each language, and do not use "
                 f"`unique`. Received: {alignments} with {self.name!r}"
             )
 
@@ -256,7 +256,7 @@ class _Found(NamedTuple):
         for split, read in self.splits.items():
             files = _files(into.path, split, self.languages)
             trains = split.startswith("train")
-            # The lines of a table have no numbers that tests could refer to.
+            # Tables are split by a hash, so nothing refers to their lines by number.
             keeps = not trains and isinstance(read, ParallelFiles)
             options = (max_characters, keeps, unique and trains, self.recordings)
             report = clean_split(split, read.pairs(), files, *options)

@@ -65,7 +65,7 @@ class Mixture:
             )
         if len(self.weights) != len(self.sizes):
             raise ValueError(
-                "`weights` must be as many as the corpora. "
+                "`weights` must have one entry for each corpus. "
                 f"Received: {len(self.weights)} for {len(self.sizes)} corpora"
             )
         for weight in self.weights:
@@ -95,8 +95,8 @@ def mix_corpora(
 
     In training, an epoch has as many pairs as all corpora together; `Mixture` gives the
     share of each. Every other split, such as "validation", has the pairs of all corpora
-    that have it, in turns: one of each, then the next of each. If only some corpora
-    have alignments, pairs of the others have no links.
+    that have it, in turns: the first of each, then the second of each, and so on. If
+    only some corpora have alignments, pairs of the others have no links.
 
     Args:
         corpora: from `load_corpus`.
@@ -126,7 +126,7 @@ def mix_corpora(
     tags = tuple(tags) or ("",) * len(corpora)
     if len(tags) != len(corpora):
         raise ValueError(
-            "`tags` must be as many as the corpora, `''` for none. "
+            "`tags` must have one entry for each corpus, `''` for none. "
             f"Received: {len(tags)} for {len(corpora)} corpora"
         )
     used = tuple(dict.fromkeys(filter(None, tags)))
@@ -212,6 +212,6 @@ def _lines(path: Path, tag: str) -> Iterator[bytes]:
 
 
 def in_turns(texts: Sequence[Iterable[bytes]]) -> Iterator[bytes]:
-    """One line of each text, then the next of each that has one."""
+    """Yields the first line of each text, then the second lines, and so on."""
     for lines in itertools.zip_longest(*texts):
         yield from (line for line in lines if line is not None)

@@ -39,9 +39,9 @@ CONFIG = "config.json"
 WEIGHTS = "model.weights.h5"
 TOKENIZER = "tokenizer.model"
 
-# Limits of a size, which no model exceeds, and of the numbers that it may take in
-# memory (for a table of positions or the state of a search) if the weights file has
-# fewer.
+# No model exceeds these: the largest size in a configuration, and the most numbers that
+# a size may need in memory (a table of positions, the state of a search) if the weights
+# file has fewer.
 LARGEST_SIZE = 1 << 20
 LARGEST_STATE = 1 << 24
 
@@ -49,7 +49,7 @@ LARGEST_STATE = 1 << 24
 UNBUILT = f"{CONFIG} describes no model that can be built"
 UNFIT = f"{CONFIG} and the weights beside it do not fit"
 
-# Arguments of Keras layers that, if they are texts, name files to read.
+# Arguments of Keras layers that name files to read if they are strings.
 FILES = ("vocabulary", "filepath")
 
 
@@ -143,7 +143,7 @@ def load_model(folder: str | os.PathLike[str]) -> LoadedModel:
 
 
 def read_model(folder: Path) -> LoadedModel:
-    """The same for a folder that must not be a link, such as one in a run."""
+    """Loads a model like `load_model`, from a folder that must not be a link."""
     restore(folder)
     if not (folder / MANIFEST).is_file():
         raise FileNotFoundError(
@@ -205,9 +205,9 @@ def of_any_release(config: Any) -> Any:
 
 
 def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
-    """The model of a folder, without its weights, if it is no larger than these.
+    """Builds the model of a folder, without loading its weights.
 
-    Its variables get arrays only once its size is known to fit.
+    Its variables are allocated only once its size is known to fit the weights file.
 
     Args:
         folder: a model folder.
@@ -215,12 +215,12 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
         numbers: number of elements of all arrays.
 
     Raises:
-        ValueError: it is larger, or the configuration describes no model.
+        ValueError: the model is larger than that, or the configuration describes none.
     """
     config = read_json(folder / CONFIG, below=folder.parent)
     if not isinstance(config, dict) or not isinstance(config.get("config"), dict):
         raise DamagedFolderError(f"{CONFIG} describes no model. Received: {folder}")
-    # The values are quantized, so they must exist first.
+    # Values must exist before they can be quantized.
     quantization = config["config"].pop("quantization", None)
     if quantization is not None:
         # The file packs two 4-bit numbers into one.
@@ -284,7 +284,7 @@ def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
 
     A size must be that of an array in the weights file, or small: models keep vectors
     of their width for positions, and searches keep them for heads and windows of all
-    hypotheses. Keras refuses layers that read files too, unless they have been allowed.
+    hypotheses. Keras also refuses layers that read files, unless they are allowed.
 
     Args:
         config: the result of `keras.saving.serialize_keras_object` for the model.

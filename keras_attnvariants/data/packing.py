@@ -1,4 +1,4 @@
-"""Weights files with matrices in 8 bits: a quarter of the size, for the disk alone.
+"""Weights files with matrices in 8 bits, which take a quarter of the space on disk.
 
 In a packed file, each float matrix is an array of 8-bit integers, with an array of
 scales beside it, one per row or one per column, called `<name>_scale`. Unpacking gives
@@ -14,7 +14,7 @@ import numpy as np
 # Attribute of a packed file, and the only format so far.
 PACKED, FORM = "packed", 1
 SCALE = "_scale"
-# Minimum of numbers per scale; an array with fewer is stored as it is.
+# Minimum number of values per scale; an array with fewer is stored as it is.
 SHORTEST = 16
 
 

@@ -27,7 +27,7 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.typing import Tensor
 
-# Part of the name of token files: raise it when their form changes.
+# Part of the name of token files: raise it when their format changes.
 _VERSION = 2
 SIDES = ("source", "target")
 
@@ -46,8 +46,8 @@ class TokenizedCorpus:
             are reused if corpus and tokenizer are the same.
         max_length: Longest source or target in positions (a target has its EOS); by
             default that of the task. Longer pairs, and pairs with an empty side, are
-            skipped; `plan(…).num_skipped` counts them. Some tasks cut longer sources
-            instead.
+            skipped; `plan(…).num_skipped` counts them. Some tasks truncate longer
+            sources instead.
         max_shapes: Maximum number of batch shapes. XLA compiles one program for each;
             fewer shapes compile faster but pad more.
 
@@ -132,7 +132,7 @@ class TokenizedCorpus:
         seed: int | None = 0,
         shapes: tuple[BatchShape, ...] | None = None,
     ) -> BatchPlan:
-        """Returns the `BatchPlan` of a split: shapes, batches, padding, skipped."""
+        """Returns the `BatchPlan` of a split."""
         key = (split, batch_tokens, seed, shapes)
         if key not in self._plans:
             source_lengths, target_lengths = (s.lengths for s in self.split(split))
@@ -182,10 +182,11 @@ class TokenizedCorpus:
 
         Returns:
             `({"source_ids" [B, S], "target_ids" [B, T]}, labels [B, T], weights
-            [B, T])`: the source without BOS and EOS, padded to whole positions, BOS y,
-            y EOS, and 1.0 on real labels; int32 ids, float32 weights. If the corpus
-            has alignments, the inputs have `"alignments"` as well, bool `[B, T, S]`:
-            which source tokens each label is linked to.
+            [B, T])`. Sources have no BOS and EOS, and are padded to whole positions.
+            For a target y, `target_ids` are BOS y, and labels are y EOS. Weights are
+            1.0 on real labels. Ids are int32, weights float32. If the corpus has
+            alignments, the inputs have `"alignments"` as well, bool `[B, T, S]`: which
+            source tokens each label is linked to.
 
         Raises:
             ValueError: If `start_step` is out of range.

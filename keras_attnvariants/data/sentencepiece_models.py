@@ -89,10 +89,10 @@ def with_pieces(
 ) -> bytes:
     """A SentencePiece model with the ids of a vocabulary.
 
-    It splits texts as before if all its pieces are in the vocabulary. Additional single
-    characters are recognized where they were unknown, longer pieces never; all appear
-    in decoded texts. A language code that begins a text, such as `>>deu<<`, is one
-    piece.
+    It splits texts as before if all its pieces are in the vocabulary. Of the additional
+    pieces, single characters are recognized where they were unknown, and longer ones
+    never; decoding knows all of them. A language code that begins a text, such as
+    `>>deu<<`, is one piece.
 
     Args:
         model_bytes: the model.

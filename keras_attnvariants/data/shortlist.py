@@ -120,7 +120,7 @@ class Shortlist:
         largest = max(self.common.max(initial=-1), self.by_source.max(initial=-1))
         if len(self.by_source) != source_vocabulary_size or largest >= vocabulary_size:
             raise ValueError(
-                "The shortlist must be of the vocabularies of the model "
+                "The shortlist must fit the vocabularies of the model "
                 f"({source_vocabulary_size} source and {vocabulary_size} target "
                 f"tokens). Received: {len(self.by_source)} source tokens, target "
                 f"tokens up to {largest}"

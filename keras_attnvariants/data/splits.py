@@ -50,9 +50,9 @@ class ParallelFiles(NamedTuple):
                 yield first, second
         if counts[0] != counts[1]:
             raise ValueError(
-                "The two files of a split must have equally many lines. Received: "
-                f"{counts[0]:,} lines in {self.source} and {counts[1]:,} lines in "
-                f"{self.target}"
+                "The two files of a split must have the same number of lines. "
+                f"Received: {counts[0]:,} lines in {self.source} and "
+                f"{counts[1]:,} lines in {self.target}"
             )
 
 
@@ -185,8 +185,8 @@ def check_languages(source_language: Any, target_language: Any) -> tuple[str, st
     for name, value in given.items():
         if not isinstance(value, str) or not re.fullmatch(_LANGUAGE, value):
             raise ValueError(
-                f"`{name}_language` must be a language code such as 'de', by --{name} "
-                f"of commands. Received: {value!r}"
+                f"`{name}_language` (--{name}) must be a language code such as 'de'. "
+                f"Received: {value!r}"
             )
     if source_language == target_language:
         raise ValueError(

@@ -59,7 +59,7 @@ class Task:
         reads_text: whether sources are texts, from which subwords are learned.
         max_characters: longest line of a source or target.
         max_length: longest source or target in training, in positions.
-        cuts_sources: whether longer sources are cut in training, not left out.
+        cuts_sources: whether longer sources are truncated in training, not left out.
         at_once: maximum number of sources that commands hold in memory.
         source, output: words for a source and for the output of a model.
         use: the command that uses a model, and an example of a source.
@@ -101,8 +101,9 @@ class Task:
         sides = check_languages(source or own[0], target or own[1])
         if (sides[0] == AUDIO) == self.reads_text or sides[1] == AUDIO:
             raise ValueError(
-                f"`source_language` is {AUDIO!r} for the task 'speech', for no other "
-                f"task. Received: {sides[0]!r} to {sides[1]!r} for {self.name!r}"
+                f"`source_language` must be {AUDIO!r} for the task 'speech', and for "
+                "no other task. "
+                f"Received: {sides[0]!r} to {sides[1]!r} for {self.name!r}"
             )
         return sides
 

@@ -47,7 +47,7 @@ def check_file(path: os.PathLike[str] | str, what: str) -> None:
     if not Path(path).exists():
         raise FileNotFoundError(f"There is no such {what}. Received: {path}")
     if not Path(path).is_file():
-        raise ValueError(f"It must be a file, no folder or pipe. Received: {path}")
+        raise ValueError(f"It must be a file, not a folder or pipe. Received: {path}")
 
 
 def read_byte_lines(path: os.PathLike[str]) -> Iterator[bytes]:

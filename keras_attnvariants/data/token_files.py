@@ -48,7 +48,7 @@ class TokenFile:
             for block in blocks(len(lengths)):
                 ends = np.fromfile(file, np.int64, block.stop - block.start)
                 found = np.diff(ends, prepend=end)
-                # One more for EOS.
+                # Callers add 1, for EOS.
                 if found.max() >= np.iinfo(lengths.dtype).max:
                     lengths = lengths.astype(np.int32)
                 lengths[block] = found

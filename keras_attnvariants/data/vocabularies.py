@@ -33,7 +33,7 @@ from keras_attnvariants.utils.folders import FolderWriter
 _OPTIONS: dict[str, Any] = {
     "byte_fallback": False,
     "max_sentence_length": 1 << 16,
-    # Each thread sums for itself, so the number of threads changes the result.
+    # Threads sum separately, so their number changes the result.
     "num_threads": 4,
     "pad_id": PAD_ID,
     "unk_id": UNK_ID,
@@ -127,7 +127,7 @@ def check_size(tokenizer: Tokenizer, vocabulary_size: int) -> None:
     """Raises `ValueError` if a vocabulary has fewer tokens than were asked for."""
     if (found := tokenizer.vocabulary_size) < vocabulary_size:
         raise ValueError(
-            "The text is too small for it: set `vocabulary_size` (--vocabulary-size) "
+            "The text is too small: set `vocabulary_size` (--vocabulary-size) "
             f"to at most {found}. Received: vocabulary_size={vocabulary_size}"
         )
 

@@ -293,7 +293,7 @@ def test_two_files_of_one_split(corpus, name):
         ("für und wider\n".encode("latin-1") * 600, "UTF-8"),
         ("für und wider\n".encode("utf-16") * 600, "UTF-16"),
         (b"\x1f\x8b broken", "Broken gzip"),
-        (b"", "equally many lines"),
+        (b"", "the same number of lines"),
         (b"\n \n" * 300, "600 empty"),
     ],
 )

@@ -46,7 +46,8 @@ def test_unequal_line_counts(kav, tmp_path, folder):
     with open(folder / "train.xx", "a") as file:
         file.write("one more\n")
     result = train(kav, tmp_path, folder)
-    check_error(result, "equally many lines", "601", "600", "train.xx", "train.yy")
+    files = "train.xx", "train.yy"
+    check_error(result, "the same number of lines", "601", "600", *files)
 
 
 def test_a_binary_file(kav, tmp_path, folder):

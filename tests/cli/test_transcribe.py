@@ -162,7 +162,7 @@ def test_what_is_no_recording_is_an_error_in_one_line(kav, systems, tmp_path):
     (tmp_path / "text.wav").write_text("Good morning.\n" * 50)
     (tmp_path / "nothing.wav").touch()
     recordings.cut(recordings.write(tmp_path / "cut.flac", noise(5.0)))
-    message = "This is no recording such as WAV or FLAC"
+    message = "This is not a recording such as WAV or FLAC"
     for system in systems:
         for name in ("text.wav", "nothing.wav", "cut.flac"):
             result = kav("transcribe", *system, tmp_path / name)

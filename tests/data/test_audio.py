@@ -114,13 +114,13 @@ def bad_file(folder, kind):
 
 MESSAGES = {
     "missing": "There is no such recording.",
-    "folder": "It must be a file, no folder or pipe.",
-    "pipe": "It must be a file, no folder or pipe.",
-    "text": "This is no recording such as WAV or FLAC",
-    "nothing": "This is no recording such as WAV or FLAC",
+    "folder": "It must be a file, not a folder or pipe.",
+    "pipe": "It must be a file, not a folder or pipe.",
+    "text": "This is not a recording such as WAV or FLAC",
+    "nothing": "This is not a recording such as WAV or FLAC",
     "truncated": "or it is damaged",
     "NaN": "finite",
-    "slow": "1,000 to 768,000 samples in a second",
+    "slow": "1,000 to 768,000 samples per second",
 }
 
 

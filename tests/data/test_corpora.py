@@ -132,7 +132,7 @@ def test_unequal_line_counts(tmp_path, cache):
     write_bytes(tmp_path / "c", "train", b"1\n2\n3\n", b"1\n2\n")
     with pytest.raises(
         ValueError,
-        match=r"equally many lines.*Received: 3 lines in .*train\.en and "
+        match=r"the same number of lines.*Received: 3 lines in .*train\.en and "
         r"2 lines in .*train\.de",
     ):
         load(tmp_path / "c", cache)

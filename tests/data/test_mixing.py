@@ -171,7 +171,7 @@ def test_validation_has_every_pair_once():
     ("options", "message"),
     [
         ({"temperature": 0.5}, "must not be below 1"),
-        ({"weights": (1, 2)}, "as many as the corpora. Received: 2 for 3"),
+        ({"weights": (1, 2)}, "one entry for each corpus. Received: 2 for 3"),
         ({"weights": (1, 0, 2)}, "`weights` must be a positive number"),
         ({"weights": (1, 1, 2), "temperature": 2}, "give one of them"),
     ],

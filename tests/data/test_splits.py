@@ -213,9 +213,9 @@ def test_codes_of_two_languages():
 @pytest.mark.parametrize(
     ("source", "target", "message"),
     [
-        ("", "de", "`source_language` must be a language code.*Received: ''"),
-        ("en", "d e", "`target_language` must be a language code.*Received: 'd e'"),
-        ("en", 3, "`target_language` must be a language code.*Received: 3"),
+        ("", "de", "`source_language` .*must be a language code.*Received: ''"),
+        ("en", "d e", "`target_language` .*must be a language code.*Received: 'd e'"),
+        ("en", 3, "`target_language` .*must be a language code.*Received: 3"),
         ("en", "en", "must differ. Received: 'en' twice"),
     ],
 )

@@ -216,7 +216,7 @@ def test_truncated_models_are_refused(tokenizer):
         ((["", " "], 100), ValueError, "no sentence"),
         (("a text", 100), TypeError, "must be a list"),
         ((["a text"], 4), ValueError, "`vocabulary_size`"),
-        ((["a text"], 4000), ValueError, "too small for it: set `vocabulary_size`"),
+        ((["a text"], 4000), ValueError, "too small: set `vocabulary_size`"),
         ((["a text"], 100, "word"), ValueError, "`model_type`"),
         ((["a text"], 100, "bpe", 1.5), ValueError, "character_coverage"),
     ],

@@ -1,4 +1,4 @@
-"""Reads single members of archives, and sentences in the formats of campaigns.
+"""Reads single members of archives, and sentences in formats of evaluation campaigns.
 
 Members are streamed by name. No archive is ever unpacked, so that none can write
 outside of the folder meant for it.

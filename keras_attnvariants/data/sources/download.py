@@ -116,7 +116,7 @@ def _from_web(url: str, path: Path, checksum: str | None, largest: int) -> None:
                     raise FetchError(f"it has more than {largest / 1e6:,.0f} MB")
                 file.write(block)
             if length and file.tell() != int(length):
-                raise FetchError(f"{file.tell():,} of {int(length):,} bytes came")
+                raise FetchError(f"{file.tell():,} of {int(length):,} bytes arrived")
     except (OSError, httpx.HTTPError) as error:
         message = f"{path.name} cannot be downloaded from {url}: {error!s:.200}."
         raise FetchError(message) from error

@@ -159,7 +159,7 @@ def _unpack(archive: Path, into: Path) -> None:
                 continue
             if not member.isfile() or not place.is_relative_to(into.resolve()):
                 raise FetchError(
-                    f"{archive} must hold files alone, no links, and none outside of "
+                    f"{archive} must hold only files, no links, and nothing outside "
                     f"its folder. Received: {member.name}"
                 )
             place.parent.mkdir(parents=True, exist_ok=True)
