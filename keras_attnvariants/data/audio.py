@@ -163,7 +163,7 @@ def samples_of(path: os.PathLike[str] | str, longest: int | None = None) -> np.n
     """
     import soxr
 
-    with opened(path) as file:
+    with open_recording(path) as file:
         stream = soxr.ResampleStream(file.samplerate, SAMPLE_RATE, 1, "float32")
         # In blocks, so that memory holds only one channel at 16,000 Hz.
         blocks = file.blocks(_BLOCK, dtype="float32", always_2d=True)
@@ -192,7 +192,7 @@ def check_recording(path: Path) -> None:
         FileNotFoundError: there is no such recording.
         ValueError: it is not a recording, or is damaged or empty.
     """
-    with opened(path) as file:
+    with open_recording(path) as file:
         file.seek(max(file.frames - 1, 0))
         if not len(file.read(1)):
             raise ValueError(f"A recording must not be empty. Received: {path}")
@@ -202,7 +202,7 @@ def check_recording(path: Path) -> None:
             raise ValueError(f"A recording must be complete. Received: {path}")
 
 
-def stamp(folder: Path, paths: Iterable[bytes]) -> str:
+def modification_digest(folder: Path, paths: Iterable[bytes]) -> str:
     """A digest that changes when a recording is written to, replaced or moved."""
     digest = hashlib.sha256()
     for path in paths:
@@ -216,7 +216,7 @@ def stamp(folder: Path, paths: Iterable[bytes]) -> str:
 
 
 @contextmanager
-def opened(path: os.PathLike[str] | str) -> Iterator[Any]:
+def open_recording(path: os.PathLike[str] | str) -> Iterator[Any]:
     """Context that opens a recording as a `soundfile.SoundFile`, with one-line errors.
 
     Raises:

@@ -118,18 +118,18 @@ class BatchPlan:
                 "No sentence pair is left: all are empty or longer than allowed "
                 f"(max_length={max_length}). Received: {len(bucket)} pairs"
             )
-        self._shown: Callable[[int], list[np.ndarray]] = lambda epoch: found
+        self._pairs_of_epoch: Callable[[int], list[np.ndarray]] = lambda epoch: found
         if mixture is not None and seed is not None:
-            self._shown = Draws(found, mixture, seed).epoch
-        shown = self._shown(0)
+            self._pairs_of_epoch = MixtureSampler(found, mixture, seed).epoch
+        pairs_by_bucket = self._pairs_of_epoch(0)
         self.shapes = shapes or tuple(
             BatchShape(_rows(max(len(pairs), 1), batch_tokens, *size), *size)
-            for pairs, size in zip(shown, lengths, strict=True)
+            for pairs, size in zip(pairs_by_bucket, lengths, strict=True)
         )
         # One entry per batch of an epoch: its bucket, and its place in the bucket.
         counts = [
             -(-len(pairs) // shape.rows)
-            for pairs, shape in zip(shown, self.shapes, strict=True)
+            for pairs, shape in zip(pairs_by_bucket, self.shapes, strict=True)
         ]
         self._bucket = np.repeat(np.arange(len(counts)), counts)
         self._place = np.concatenate([np.arange(count) for count in counts])
@@ -157,10 +157,12 @@ class BatchPlan:
     def _draw(self, epoch: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The order of an epoch's batches, and the pairs of each bucket in order."""
         if self.seed is None:
-            return np.arange(self.num_batches), self._shown(epoch)
+            return np.arange(self.num_batches), self._pairs_of_epoch(epoch)
         random = np.random.default_rng([self.seed, epoch])
         order = random.permutation(self.num_batches)
-        return order, [random.permutation(pairs) for pairs in self._shown(epoch)]
+        return order, [
+            random.permutation(pairs) for pairs in self._pairs_of_epoch(epoch)
+        ]
 
 
 def _rows(count: int, batch_tokens: int, source_length: int, target_length: int) -> int:
@@ -178,7 +180,7 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
     return min(choices, key=lambda rows: -count % rows)
 
 
-class Draws:
+class MixtureSampler:
     """Chooses the pairs of each epoch from a mixture of corpora, by bucket.
 
     Whatever the shares, an epoch has as many pairs as all corpora together. Within a

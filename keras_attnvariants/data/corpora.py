@@ -16,7 +16,7 @@ from typing import NamedTuple
 from keras_attnvariants.data import sources
 from keras_attnvariants.data import tasks
 from keras_attnvariants.data.alignments import cached_alignments
-from keras_attnvariants.data.audio import stamp
+from keras_attnvariants.data.audio import modification_digest
 from keras_attnvariants.data.cleaning import SplitReport
 from keras_attnvariants.data.cleaning import clean_split
 from keras_attnvariants.data.sources import hugging_face
@@ -198,7 +198,9 @@ def load_corpus(
     settings = [_CLEANING_VERSION, languages, max_characters, unique, share]
     if found.recordings is not None:
         pairs = (pair for split in found.splits.values() for pair in split.pairs())
-        settings.append(stamp(found.recordings, (pair[0] for pair in pairs if pair)))
+        settings.append(
+            modification_digest(found.recordings, (pair[0] for pair in pairs if pair))
+        )
     digest = fingerprint(found.inputs, *settings)
     folder = cache / "corpora" / f"{found.name}-{'-'.join(languages)}-{digest}"
     cached_folder(folder, lambda into: found.clean(into, max_characters, share, unique))

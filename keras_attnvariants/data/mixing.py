@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.data.alignments import ALIGNMENTS
-from keras_attnvariants.data.alignments import shifted
+from keras_attnvariants.data.alignments import shifted_links
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
@@ -203,7 +203,7 @@ def _links(corpus: Corpus, tag: str) -> Iterable[str]:
     if corpus.alignments is None:
         return itertools.repeat("", corpus.reports[_TRAIN].written)
     lines = read_text_lines(corpus.alignments)
-    return shifted(lines, 1) if tag else lines
+    return shifted_links(lines, 1) if tag else lines
 
 
 def _lines(path: Path, tag: str) -> Iterator[bytes]:

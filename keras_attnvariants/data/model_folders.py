@@ -46,11 +46,11 @@ LARGEST_SIZE = 1 << 20
 LARGEST_STATE = 1 << 24
 
 # What is wrong with a folder.
-UNBUILT = f"{CONFIG} describes no model that can be built"
-UNFIT = f"{CONFIG} and the weights beside it do not fit"
+CANNOT_BUILD = f"{CONFIG} describes no model that can be built"
+MISMATCH = f"{CONFIG} and the weights beside it do not fit"
 
 # Arguments of Keras layers that name files to read if they are strings.
-FILES = ("vocabulary", "filepath")
+FILE_ARGUMENTS = ("vocabulary", "filepath")
 
 
 class LoadedModel(NamedTuple):
@@ -162,7 +162,7 @@ def read_model(folder: Path) -> LoadedModel:
 
     check_folder(folder, (CONFIG, WEIGHTS), entry_of)
     tokenizer = load_tokenizer(folder)
-    with folder_errors(folder, UNFIT):
+    with folder_errors(folder, MISMATCH):
         weights = packing.unpack(read[0])
         arrays, numbers = packing.counts(weights)
     model = build_model(folder, arrays, numbers)
@@ -174,7 +174,7 @@ def read_model(folder: Path) -> LoadedModel:
         except OSError as error:
             error.filename = str(copy)  # a full disk is an error without a name
             raise
-        with folder_errors(folder, UNFIT):
+        with folder_errors(folder, MISMATCH):
             model.load_weights(copy)
             # Keras ignores arrays that a model has no place for.
             if arrays != len(model.weights):
@@ -188,20 +188,20 @@ def read_model(folder: Path) -> LoadedModel:
     return LoadedModel(model, tokenizer)
 
 
-def of_any_release(config: Any) -> Any:
+def without_unset_options(config: Any) -> Any:
     """A configuration without unset options of initializers.
 
     Keras 3.15 writes them, even those that earlier releases do not know.
     """
     if isinstance(config, list):
-        return [of_any_release(value) for value in config]
+        return [without_unset_options(value) for value in config]
     if not isinstance(config, dict):
         return config
     options = config.get("config")
     if config.get("module") == "keras.initializers" and isinstance(options, dict):
         options = {name: v for name, v in options.items() if v is not None}
         return {**config, "config": options}
-    return {key: of_any_release(value) for key, value in config.items()}
+    return {key: without_unset_options(value) for key, value in config.items()}
 
 
 def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
@@ -226,25 +226,25 @@ def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
         # The file packs two 4-bit numbers into one.
         numbers *= 2
     try:
-        with folder_errors(folder, UNBUILT):
+        with folder_errors(folder, CANNOT_BUILD):
             check_config(config, arrays, numbers)
             with keras.StatelessScope(initialize_variables=False):
-                model = templates.deserialize(of_any_release(config))
+                model = templates.deserialize(without_unset_options(config))
             if not isinstance(model, keras.Model):
                 raise TypeError(f"it is a {type(model).__name__}")
-        with folder_errors(folder, UNFIT):
+        with folder_errors(folder, MISMATCH):
             if model.count_params() > numbers:
                 raise ValueError(
                     f"{model.count_params():,} parameters, and {numbers:,} numbers in "
                     "the file"
                 )
         start_with_zeros(model.weights)
-        with folder_errors(folder, UNBUILT), keras.StatelessScope():
+        with folder_errors(folder, CANNOT_BUILD), keras.StatelessScope():
             pass  # Keras gives all variables their arrays when it leaves this scope.
     finally:
         forget_variables_without_values()
     if quantization is not None:
-        with folder_errors(folder, UNBUILT):
+        with folder_errors(folder, CANNOT_BUILD):
             model.quantize(quantization)
     return model
 
@@ -266,11 +266,11 @@ def folder_errors(folder: Path, problem: str) -> Iterator[None]:
     except Exception as error:
         is_wrapped = isinstance(error, TypeError)
         cause = templates.first_cause(error) if is_wrapped else error
-        reason = " ".join(str(cause).split())[:500] + after_upgrade(folder)
+        reason = " ".join(str(cause).split())[:500] + upgrade_advice(folder)
         raise DamagedFolderError(f"{problem} ({reason}). Received: {folder}") from error
 
 
-def after_upgrade(folder: Path) -> str:
+def upgrade_advice(folder: Path) -> str:
     """Advice for a folder that a later version of the package wrote, else nothing."""
     with contextlib.suppress(ValueError, TypeError, KeyError, OSError):
         saved = read_json(folder / CONFIG)["version"]
@@ -296,7 +296,7 @@ def check_config(config: dict[str, Any], arrays: int, numbers: int) -> None:
         name = [part for part in path if isinstance(part, str)][-1]
         if isinstance(value, int):
             largest[name] = max(abs(value), largest.get(name, 0))
-        elif isinstance(value, str) and path[-1] in FILES:
+        elif isinstance(value, str) and path[-1] in FILE_ARGUMENTS:
             raise ValueError(
                 f"`{name}` names the file {value!r}, and a model folder must not name "
                 "files outside: save the model without this layer"

@@ -12,10 +12,10 @@ import h5py
 import numpy as np
 
 # Attribute of a packed file, and the only format so far.
-PACKED, FORM = "packed", 1
+PACKED, FORMAT = "packed", 1
 SCALE = "_scale"
 # Minimum number of values per scale; an array with fewer is stored as it is.
-SHORTEST = 16
+MIN_VALUES_PER_SCALE = 16
 
 
 def pack(weights: bytes | memoryview) -> bytes:
@@ -31,7 +31,7 @@ def pack(weights: bytes | memoryview) -> bytes:
         # Replaced arrays leave holes in the file, but not in a copy.
         for name in file:
             file.copy(name, smaller)
-        smaller.attrs[PACKED] = FORM
+        smaller.attrs[PACKED] = FORMAT
     return packed.getvalue()
 
 
@@ -51,11 +51,13 @@ def unpack(weights: bytes) -> io.BytesIO:
             raise ValueError(f"arrays of {size:,} bytes in a file that is shorter")
         if any(array.external or array.is_virtual for array in arrays):
             raise ValueError("arrays must be in the file itself, not in others")
-        form = file.attrs.get(PACKED)
-    if form is None:
+        file_format = file.attrs.get(PACKED)
+    if file_format is None:
         return unpacked
-    if form != FORM:
-        raise ValueError(f"packed in the form {form}, and only {FORM} is known")
+    if file_format != FORMAT:
+        raise ValueError(
+            f"packed in format {file_format}, and only format {FORMAT} is known"
+        )
     with h5py.File(unpacked, "r+") as file:
         by_name = datasets(file)
         for name in by_name:
@@ -88,7 +90,7 @@ def quantized(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
         others = tuple(other for other in range(matrix.ndim) if other != axis)
         scale = np.abs(matrix).max(axis=others, keepdims=True, initial=0) / 127
         scale = np.where(scale == 0, 1, scale).astype("float32")
-        if scale.size * SHORTEST <= matrix.size:
+        if scale.size * MIN_VALUES_PER_SCALE <= matrix.size:
             integers = np.rint(matrix / scale).astype("int8")
             error = np.square(matrix - integers * scale).sum()
             found.append((error, integers, scale))

@@ -224,8 +224,12 @@ class TokenizedCorpus:
 
         def batch(index: int) -> list[np.ndarray]:
             shape, lines = plan.batch(index)
-            arrays = _pairs(source, target, shape, lines, stride)
-            return arrays if links is None else [*arrays, _linked(links, shape, lines)]
+            arrays = _padded_arrays(source, target, shape, lines, stride)
+            return (
+                arrays
+                if links is None
+                else [*arrays, _alignment_matrices(links, shape, lines)]
+            )
 
         def element(index: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
             found = tf.numpy_function(batch, [index], dtypes)
@@ -243,7 +247,7 @@ class TokenizedCorpus:
         return indices.map(element).prefetch(tf.data.AUTOTUNE).with_options(options)
 
 
-def _pairs(
+def _padded_arrays(
     source: TokenFile,
     target: TokenFile,
     shape: BatchShape,
@@ -264,7 +268,9 @@ def _pairs(
     return [source_ids, target_ids, labels, (labels != PAD_ID).astype(np.float32)]
 
 
-def _linked(links: TokenFile, shape: BatchShape, lines: np.ndarray) -> np.ndarray:
+def _alignment_matrices(
+    links: TokenFile, shape: BatchShape, lines: np.ndarray
+) -> np.ndarray:
     """Returns which tokens of a batch are linked, bool `[B, T, S]`."""
     matrices = np.zeros((shape.rows, shape.target_length, shape.source_length), bool)
     rows, _, tokens = links.entries(lines)

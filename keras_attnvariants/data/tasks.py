@@ -40,7 +40,7 @@ class Conversion(NamedTuple):
     write: Callable[[Path], None]
 
 
-def no_tokenizer(subwords: Tokenizer) -> Tokenizer:
+def text_tokenizer(subwords: Tokenizer) -> Tokenizer:
     """The tokenizer itself, or the target tokenizer of one for recordings."""
     return subwords if subwords.reads == "text" else subwords.target
 
@@ -87,7 +87,7 @@ class Task:
     use: tuple[str, str] = ("translate", "A sentence.")
     baselines: tuple[str, ...] = ()
     picture: str = "heads"
-    tokenizer: Callable[[Any], Any] = no_tokenizer
+    tokenizer: Callable[[Any], Any] = text_tokenizer
     conversion: Callable[[Path], Conversion | None] = lambda path: None
 
     def sides(self, source: str | None, target: str | None) -> tuple[str, str]:
@@ -144,7 +144,7 @@ def audio_conversion(path: Path) -> Conversion | None:
     return conversion(path)
 
 
-def summaries(path: Path) -> Conversion | None:
+def summary_conversion(path: Path) -> Conversion | None:
     """The conversion of a corpus such as Gigaword or CNN-DM, as it is distributed."""
     from keras_attnvariants.data.sources.summaries import find_summaries
     from keras_attnvariants.data.sources.summaries import write_summaries
@@ -170,7 +170,7 @@ TASKS = {
             use=("translate", "A document."),
             baselines=("lead-1", "oracle"),
             picture="document",
-            conversion=summaries,
+            conversion=summary_conversion,
         ),
         Task(
             name="speech",

@@ -145,7 +145,7 @@ def without(file, name):
     [
         (wider, "broadcast"),
         (endless, "has values that are not finite"),
-        (later, "packed in the form 2"),
+        (later, "packed in format 2"),
         (without, ""),
     ],
 )

@@ -147,7 +147,9 @@ def _write(
         if not set(languages) <= set(file.get("languages", languages)):
             continue
         with tempfile.TemporaryDirectory(dir=into) as folder:
-            words = [_words(entry["origin"], languages, side) for side in languages]
+            words = [
+                _placeholders(entry["origin"], languages, side) for side in languages
+            ]
             first = second = _archive(file, words[0], Path(folder), downloads)
             if "{language}" in file["url"]:
                 second = _archive(file, words[1], Path(folder), downloads)
@@ -163,7 +165,9 @@ def _write(
                 _write_splits(file["splits"], into, words, (first, second))
 
 
-def _words(origin: str, languages: tuple[str, str], language: str) -> dict[str, str]:
+def _placeholders(
+    origin: str, languages: tuple[str, str], language: str
+) -> dict[str, str]:
     """Values for the names in braces in the table, for one side."""
     first, second = languages
     return {
