@@ -38,8 +38,8 @@ from keras_attnvariants.utils.files import read_json
 SIZES = ("num_layers", "hidden_dim", "intermediate_dim")
 # Subfolder of a run with the changes that LoRA made to the model.
 ADAPTED = "adapter"
-# Arguments of a model that are not its architecture; those that a run decides, even if
-# it keeps the architecture.
+# Arguments of a model that are not its architecture; and all those that a run decides
+# even if it keeps the architecture.
 OF_RUN = ("name", "dtype", "quantization")
 NOT_KEPT = (*OF_RUN, "vocabulary_size", "source_vocabulary_size")
 
@@ -53,22 +53,22 @@ class Trained(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
-    """Start of a run from a trained model, and the choice of what is trained.
+    """How a run begins with a trained model, and which weights are trained.
 
     Attributes:
         model: name or address of a trained model, folder of one, or folder of a run,
-            whose better model is taken. The run has its vocabulary.
+            whose better model is taken. The run uses its vocabulary.
         freeze: parts whose weights stay as they are, as paths of layers or their
             beginnings: `"embeddings"`, `"encoder"`, `"decoder_0/cross_attention"`.
         lora_rank: rank of the matrices `A [I, rank]` and `B [rank, O]` whose product is
             added to each kernel `[I, O]`; only these are trained (LoRA, Hu et al. 2021,
             eq. 3). `None` to train all weights. Saved models have the sums. The folder
-            `adapter/` of a finished run has the products; it loads as the better model
-            of the run as long as the trained model is in its place.
+            `adapter/` of a finished run has the products alone; it loads as the better
+            model of the run while the trained model can be found at its old place.
         lora_layers: names of the dense layers that get them, such as `"query"`; all
             dense layers by default.
-        keep_architecture: whether the run has the architecture of the model, and takes
-            only the training from a preset.
+        keep_architecture: whether the run uses the architecture of the model, and only
+            the training settings of a preset.
 
     Raises:
         ValueError: the rank is out of range, or there are layers for it but no rank.
@@ -113,7 +113,7 @@ class FineTuning:
         """
         if not isinstance(self.trained.model, preset.model):
             raise ValueError(
-                "A preset must be of the kind of model that it goes on from: "
+                "The preset must be of the same kind as the trained model, which is a "
                 f"{type(self.trained.model).__name__}. Received: {preset.name}, a "
                 f"{preset.model.__name__}"
             )
@@ -193,12 +193,12 @@ class FineTuning:
         own = "" if self.keep_architecture else preset
         settings = Adapter(name, weights_sha256(model), rank, own)
         save_adapter(folder, model, tuned, settings)
-        print(f"What LoRA added to {self.model}: {folder}")
+        print(f"LoRA adapter for {self.model}: {folder}")
 
 
 @cache
 def going_on(model: str | None) -> FineTuning | None:
-    """The `FineTuning` of all runs of a comparison or a search, loaded once."""
+    """The `FineTuning` from a model, which all runs of one process load once."""
     return None if model is None else FineTuning(model=model)
 
 

@@ -1,4 +1,4 @@
-"""Guided alignment: training of attention to the source towards given links."""
+"""Guided alignment: trains attention to the source to follow word alignments."""
 
 import contextlib
 import functools
@@ -37,8 +37,9 @@ def guided(model: keras.Model, config: TrainingConfig) -> Iterator[None]:
         asked["ctc_weight"] = config.ctc_weight
         if not hasattr(model, "ctc_weight"):
             raise ValueError(
-                "`ctc_weight` needs a Transformer, whose encoder's outputs its output "
-                f"projection can read. Received: a {type(model).__name__}"
+                "`ctc_weight` needs a Transformer: the loss applies its output "
+                "projection to the outputs of its encoder. "
+                f"Received: a {type(model).__name__}"
             )
     for name, value in asked.items():
         setattr(model, name, value)
@@ -50,10 +51,10 @@ def guided(model: keras.Model, config: TrainingConfig) -> Iterator[None]:
 
 
 def guidance_of(model: keras.Model, config: TrainingConfig) -> Guidance:
-    """The loss of the alignment of the last layer but one that can be guided.
+    """The alignment loss for the last but one of the layers that can be guided.
 
-    In published experiments this layer aligns best by itself. Errors are those of
-    `guided`.
+    In published experiments this layer aligns best even without guidance. Errors are
+    those of `guided`.
     """
     layers = model.guidable_layers() if hasattr(model, "guidable_layers") else []
     if not layers:

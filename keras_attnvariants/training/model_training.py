@@ -89,10 +89,10 @@ def train(
         model: Keras model from `{"source_ids", "target_ids"}` (or other inputs that the
             data gives) to logits `[B, T, V]`. On return it has the last weights.
         tokenizer: saved with the models, or None.
-        training_data: gives the endless dataset of batches `(inputs, labels, weights)`
-            that starts at batch number `step`. Batch `i` must depend on `i` only.
-            With `accumulate` an update takes as many batches. With `alignment_weight`
-            their inputs have `"alignments"`, bool `[B, T, S]`.
+        training_data: called with a number `i`, it returns the endless dataset of
+            batches `(inputs, labels, weights)` that starts at batch `i`. Batch `i` must
+            depend on `i` only. With `accumulate`, an update takes that many batches.
+            With `alignment_weight`, inputs have `"alignments"`, bool `[B, T, S]`.
         run_dir: folder of the run.
         config: settings; see `TrainingConfig`.
         validation_data: finite dataset of such batches, for `val_loss`.
@@ -135,7 +135,7 @@ def train(
         if state is not None:
             loop.start(state)
         if not loop.is_done and in_first_process(lambda: limit is not None):
-            # Other processes may have none.
+            # Other processes may have no limit.
             (limit or TimeLimit(1.0)).measure(loop.evaluate)
         loop.run(callbacks)
         last = to_arrays(model.weights)
@@ -268,7 +268,7 @@ def built(
     fine_tuning: FineTuning | None = None,
     tokenizer: Tokenizer | None = None,
 ) -> tuple[keras.Model, "TokenizedCorpus", TrainingConfig]:
-    """The model of a run of a preset, its corpus in tokens, and its settings.
+    """Builds the model of a run, tokenizes its corpus, and completes its settings.
 
     Errors in the arguments are raised before a tokenizer is trained, which may take
     minutes.
@@ -368,14 +368,14 @@ def given_tokenizer(
         if tokenizer is not None:
             raise ValueError(
                 "`tokenizer` must not be given with `fine_tuning`: the weights of a "
-                "model mean the tokens of its own vocabulary."
+                "model belong to its own vocabulary."
             )
         tokenizer = fine_tuning.trained.tokenizer
     own = None if tokenizer is None else tokenizer.vocabulary_size
     if own is not None and (vocabulary_size not in (None, own) or subwords):
         raise ValueError(
-            "`vocabulary_size` and `subwords` are for a vocabulary that is learned, "
-            "which there is not with a trained model or `tokenizer`. Received: "
+            "`vocabulary_size` and `subwords` describe a vocabulary to learn: leave "
+            "them out with a trained model or `tokenizer`. Received: "
             f"{vocabulary_size}, {dict(subwords)}"
         )
     return tokenizer

@@ -62,35 +62,35 @@ class Adam(keras.optimizers.Adam):
 class MovingAverage(keras.callbacks.Callback):
     """Puts averages in place of the weights for validations and the best model.
 
-    It comes first among the callbacks. Code that saves the state of the run calls
-    `take_out` before. Without averages in the optimizer it does nothing.
+    It comes first among the callbacks. Code that saves the state of the run must call
+    `restore_weights` before. Without averages in the optimizer it does nothing.
     """
 
     def __init__(self) -> None:
         super().__init__()
-        self._is_in = False
+        self._has_averages = False
 
     def on_test_begin(self, logs: Logs = None) -> None:
-        self._exchange(to_be_in=True)
+        self._swap(to_averages=True)
 
     def on_epoch_end(self, epoch: int, logs: Logs = None) -> None:
-        self._exchange(to_be_in=True)  # there may be no validation data
+        self._swap(to_averages=True)  # there may be no validation data
 
-    def take_out(self) -> None:
+    def restore_weights(self) -> None:
         """Gives the model its own weights back."""
-        self._exchange(to_be_in=False)
+        self._swap(to_averages=False)
 
-    def _exchange(self, to_be_in: bool) -> None:
+    def _swap(self, to_averages: bool) -> None:
         optimizer = self.model.optimizer
         # Mixed float16 wraps the optimizer.
         optimizer = getattr(optimizer, "inner_optimizer", optimizer)
-        if self._is_in == to_be_in or not optimizer.use_ema:
+        if self._has_averages == to_averages or not optimizer.use_ema:
             return
         variables = self.model.trainable_variables, moving_averages(optimizer)
         weights, averages = (to_arrays(group) for group in variables)
         assign_arrays(variables[0], averages, "average")
         assign_arrays(variables[1], weights, "weight")
-        self._is_in = to_be_in
+        self._has_averages = to_averages
 
 
 @keras.saving.register_keras_serializable(package="keras_attnvariants")

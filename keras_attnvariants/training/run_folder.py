@@ -239,7 +239,7 @@ class RunFolder:
 
     def _save(self) -> None:
         """Saves a state, including those of callbacks that this call leaves out."""
-        self.loop.averages.take_out()
+        self.loop.averages.restore_weights()
         progress = self.loop.progress
         self._states |= {name: c.get_state() for name, c in self._stateful.items()}
         values = dataclasses.asdict(progress) | {"callbacks": self._states}

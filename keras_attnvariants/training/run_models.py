@@ -54,7 +54,7 @@ class CheckpointAverager(DataclassCallback):
         directory: folder of the weights, one subfolder a step.
         last: number of steps that are kept.
         progress: where the run stands.
-        count: number of steps whose mean `mean` has taken.
+        count: number of steps that `mean` averaged when it was last called.
     """
 
     directory: Path
@@ -78,8 +78,8 @@ class CheckpointAverager(DataclassCallback):
         """The mean of the weights kept.
 
         The mean is taken in float64. Weights of other than floating-point dtypes
-        are taken from the last step. Damaged ones are left out, with a line on standard
-        error each.
+        are taken from the last step. Steps with damaged weights are left out, with a
+        line on standard error for each.
 
         Raises:
             DamagedFolderError: none is left.
@@ -183,7 +183,7 @@ def read_weights(path: Path) -> list[np.ndarray]:
 
 
 def better_event(log: Path) -> dict[str, Any] | None:
-    """The log record of the model of a run that validated better.
+    """The log record of the better model of a run.
 
     Returns:
         The record of a period, or of the last average; `None` for a run without an
@@ -205,7 +205,7 @@ def better_event(log: Path) -> dict[str, Any] | None:
 
 
 def better_model(log: Path) -> str:
-    """The model of a run that validated better, `"best"` or `"averaged"`."""
+    """The better model of a run in validation, `"best"` or `"averaged"`."""
     event = better_event(log)
     return AVERAGED if event and event["event"] == "averaged" else BEST
 

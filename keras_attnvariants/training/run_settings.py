@@ -95,7 +95,7 @@ def describe_run(
 ) -> dict[str, Any]:
     """The settings of a run, as JSON."""
     return {
-        # Their seeds of dropout are of different kinds.
+        # Backends keep the seeds of dropout in different forms.
         "backend": keras.backend.backend(),
         "training": config.to_dict(),
         "model": describe_model(model),
@@ -151,7 +151,7 @@ def check_same_run(
         DifferentSettingsError: they differ.
     """
     changeable = (("training", name) for name in TrainingConfig.FREE_TO_CHANGE)
-    # The sentences are compared, so revisions may differ.
+    # Revisions may differ, because the sentences themselves are compared.
     free = [(MACHINE,), ("training", "data", "revision"), *changeable]
     if different := differences_of(saved, given, free):
         raise DifferentSettingsError(run_dir, different)
@@ -214,7 +214,7 @@ def _arguments_of_rate(value: Any) -> dict[str, Any]:
 def _argument(path: tuple[str, ...]) -> str:
     """The name of the argument that decides an entry of the settings."""
     names = [key for key in path if key != "config" and not key.isdigit()]
-    # A class by its place, an option of a layer as the presets call it.
+    # The class of a layer goes by the name of its place; options go by their own.
     return ".".join(names[-2:]) if names[-1] == "class_name" else names[-1]
 
 
@@ -295,13 +295,13 @@ def prepare_vocabulary(
         replace_file(path, tokenizer.model_bytes)
     elif tokenizer and file_entry(path)["sha256"] != tokenizer.sha256:
         raise ValueError(
-            "Runs that go on from a model have its vocabulary, and the folder has "
+            "Runs that begin with a model use its vocabulary, but the folder has "
             f"another one: choose another folder. Received: {folder}"
         )
 
 
 def copy_vocabulary(folder: Path, run: Path) -> None:
-    """Gives a run, or another folder, the vocabulary of a folder, unless it has one."""
+    """Copies the vocabulary of a folder into a run, or folder, that has none."""
     run.mkdir(parents=True, exist_ok=True)
     if not (run / TOKENIZER).exists():
         replace_file(run / TOKENIZER, (folder / TOKENIZER).read_bytes())

@@ -97,7 +97,7 @@ def several_devices(
         wait: how long to wait for all processes, in seconds.
 
     Raises:
-        ValueError: the backend is not JAX, there are not so many devices, an argument
+        ValueError: the backend is not JAX, there are fewer devices, an argument
             is out of range, or processes were given different ones.
         OSError: process 0 cannot listen at its port.
         ProcessLostError: another process has ended. Often JAX ends this one before.
@@ -187,7 +187,7 @@ def folder_of(
     given: Sequence[keras.callbacks.Callback],
     request: StopRequest,
 ) -> "RunFolder | SharedFolder":
-    """The folder of a run, as this process has it; arguments as for `RunFolder`."""
+    """The folder of a run, as this process sees it; arguments as for `RunFolder`."""
     if distribution.process_count() == 1:
         return RunFolder(path, loop, tokenizer, given, request)
     together = Together(request)
@@ -218,7 +218,7 @@ class SharedFolder:
         check_same(**settings)
         loop, request = self.loop, self.together.request
         if self.own is None:
-            every, save = loop.config.save_every, loop.averages.take_out
+            every, save = loop.config.save_every, loop.averages.restore_weights
             state, loop.verbose = None, 0
             callbacks = [StateSaver(loop.progress, request, every, save)]
         else:

@@ -168,7 +168,7 @@ def with_schedule(settings: Mapping[str, Any]) -> dict[str, Any]:
 def on_corpus(
     config: TrainingConfig, preset: Preset, tokens: Any, given: Collection[str]
 ) -> TrainingConfig:
-    """Settings with a preset's sentence pairs and epochs counted on a corpus.
+    """Converts a preset's sentence pairs and epochs to positions and updates.
 
     Args:
         config: the settings, with estimates for the corpus of the paper.

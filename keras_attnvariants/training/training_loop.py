@@ -201,9 +201,9 @@ def check_devices(model: keras.Model) -> None:
 
 
 def divided(data: Any) -> Any:
-    """A dataset of batches, each cut to the rows of this process.
+    """A dataset of batches with only the rows of this process.
 
-    Rows are added until all groups of devices have equally many. They hold padding,
+    Rows are added until all groups of devices have the same number. They hold padding,
     with sample weights of 0, and do not count. On one device, nothing changes.
 
     Args:

@@ -67,7 +67,7 @@ class ValidationScore(keras.callbacks.Callback):
         super().__init__()
         if not sources or len(sources) != len(references):
             raise ValueError(
-                "`sources` and `references` must be equally many, and at least one. "
+                "`sources` and `references` must have the same length, at least 1. "
                 f"Received: {len(sources)} sources, {len(references)} references"
             )
         self._translate = translate

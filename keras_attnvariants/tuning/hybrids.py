@@ -156,7 +156,7 @@ def shares_within(distance: int, rows: Iterable[DistanceWeight]) -> tuple[float,
 
 def nearness_of(weight: float, even: float) -> float:
     """A share on a scale from 0, the share of even weights, to 1, all the weight."""
-    # The rest of the shares in short sentences may be a rounding error.
+    # In short sentences, the remaining share may be a rounding error.
     return (weight - even) / (1 - even) if 1 - even > ROUNDING else 0.0
 
 
@@ -165,8 +165,8 @@ def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> s
 
     Args:
         place: place of the layer.
-        is_near, is_near_in_wide: whether its heads look near, and within a window
-            twice as wide.
+        is_near, is_near_in_wide: whether its heads attend to near tokens, and to
+            those within a window twice as wide.
         kept: see `kept_offsets`.
     """
     if is_near and kept >= MOST:

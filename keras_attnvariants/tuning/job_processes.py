@@ -24,7 +24,7 @@ from keras_attnvariants.utils.processes import start_process
 from keras_attnvariants.utils.progress import PERCENT
 from keras_attnvariants.utils.progress import Bar
 
-# Seconds that the process of a killed comparison has to save its state and end.
+# Seconds to wait for the process of a killed comparison to save its state and end.
 PATIENCE = 60.0
 # Exit statuses of a process: its job failed, its disk is full, its state was saved.
 FAILED, DISK_IS_FULL, STOPPED = 2, 3, 128 + signal.SIGTERM
@@ -59,8 +59,8 @@ class IncompleteError(ValueError):
         name, error = next(iter(failed.items()))
         others = f", and {len(failed) - 1} more" if len(failed) > 1 else ""
         super().__init__(
-            f"{name} failed{others}: {error}. The same command goes on with what is "
-            "missing"
+            f"{name} failed{others}: {error}. Run the same command again for what "
+            "is missing"
         )
 
 

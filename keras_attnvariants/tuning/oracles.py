@@ -43,7 +43,7 @@ DRAWS = 100
 # A trial that failed for a reason other than its point is run again once.
 RETRIES = 1
 MAX_FAILURES = 3
-# Seconds between two requests for a trial, while others may leave theirs.
+# Seconds between two requests for a trial, while other processes may leave theirs.
 PAUSE = 1.0
 
 

@@ -1,6 +1,6 @@
-"""Proposes hybrids from where the heads of a trained baseline look.
+"""Proposes hybrids, based on where the heads of a trained baseline attend.
 
-Layers whose heads look near get something cheaper than learned attention: hard-coded
+Layers whose heads attend to near tokens get a cheaper kind of attention: hard-coded
 attention if every head keeps to one offset, n-grams if the weight lies within a
 window, local attention if the window must be twice as wide. The others stay learned.
 """
@@ -46,7 +46,7 @@ NEARNESS = 0.25
 SENTENCES = 1000
 # The dimension of the space.
 DIMENSION = "hybrid"
-# Entries that differ if another corpus is given.
+# Settings that differ if another corpus is given.
 CONTENTS = ("train_sentences", "validation_sentences", "alignments")
 
 
@@ -101,7 +101,7 @@ def propose_hybrids(
     nearness: float = NEARNESS,
     sentences: int = SENTENCES,
 ) -> Proposal:
-    """Proposes hybrids from where the heads of a run look on the validation split.
+    """Proposes hybrids, based on where heads of a run attend in validation sentences.
 
     Args:
         run: folder of a run of a preset with learned attention.
@@ -143,7 +143,7 @@ def propose(
     distance: int = DISTANCE,
     nearness: float = NEARNESS,
 ) -> Proposal:
-    """Proposes hybrids of a preset from where the heads of a model look.
+    """Proposes hybrids of a preset, based on where the heads of a model attend.
 
     Args:
         model: a model with the layers of the preset and a method `attention_scores`.
@@ -188,7 +188,7 @@ def propose(
             )
         )
     return Proposal(
-        "What could take the place of learned attention",
+        "Possible replacements of learned attention",
         tuple(rows),
         heads.sentences,
         heads.skipped,

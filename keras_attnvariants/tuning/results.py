@@ -171,7 +171,7 @@ class SearchResult(JupyterMixin):
         front, varied = self.front(), dimensions_that_vary(self.records)
         title = f"{len(self.records)} trials of {self.budget} each"
         costs = Table(title=title, box=None)
-        costs.caption = "* on the front of quality against number of parameters"
+        costs.caption = "* on the Pareto front of quality and number of parameters"
         metric = f"val_{self.objective}"
         for name in ("", "trial", metric, "parameters", "tokens/s", "MiB", "minutes"):
             costs.add_column(name, justify="right", no_wrap=True)

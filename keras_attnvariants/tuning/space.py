@@ -145,7 +145,7 @@ class SearchSpace:
         """
         if twice := sorted(self.training.keys() & values.keys()):
             raise ValueError(
-                f"The space decides about {', '.join(twice)} already. "
+                f"The space already has the dimension {', '.join(twice)}. "
                 f"Received: {values}"
             )
         return replace(self, training={**self.training, **values})

@@ -48,7 +48,7 @@ def test_settings_of_all_trials_that_the_space_searches(tune, tmp_path):
     path = tmp_path / "space.toml"
     path.write_text("[training]\nlearning_rate = [5e-4, 1e-3]\n")
     result = tune("--updates", 5, "--learning-rate", 1e-3, space=path)
-    check_error(result, "decides about learning_rate already")
+    check_error(result, "already has the dimension learning_rate")
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_hybrids_of_a_baseline_end_in_a_verdict(
     budget = ("--updates", 2, "--validations", 1, "--precision", "float32")
     near = ("--distance", 8, "--nearness", 0.05)
     printed = stdout(kav("tune", *where, *hybrids, *budget, *near))
-    assert "What could take the place of learned attention" in printed
+    assert "Possible replacements of learned attention" in printed
     assert "Hybrids and baseline by val_loss, after 2 updates each" in printed
     assert "Confirmed: a hybrid is" in printed or "Refuted: no hybrid" in printed
     assert "one seed, so without an interval" in printed

@@ -43,7 +43,7 @@ def test_settings_of_all_points():
     peak = arguments.settings["learning_rate"]
     assert float(peak(999)) == pytest.approx(2e-3)  # the 1000th update
     assert arguments.sizes == named.arguments(PRESET, {"offsets": "ll | lc"}).sizes
-    with pytest.raises(ValueError, match="decides about learning_rate already"):
+    with pytest.raises(ValueError, match="already has the dimension learning_rate"):
         space.with_training(learning_rate=1e-3)
     with pytest.raises(ValueError, match="Did you mean 'batch_tokens'"):
         named.with_training(batch_token=512)
