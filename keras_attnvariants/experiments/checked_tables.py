@@ -32,7 +32,7 @@ def write_template(path: Path) -> None:
         OSError: it cannot be written.
     """
     if path.exists():
-        raise FileExistsError(f"There is such a file already. Received: {path}")
+        raise FileExistsError(f"The file already exists. Received: {path}")
     write_file(path, TEMPLATE.read_bytes())
 
 
@@ -126,7 +126,7 @@ def check_names(where: str, names: Sequence[str]) -> None:
             raise ValueError(
                 f"`{where}` must have names of at most 60 characters, without slashes "
                 "and control characters, that begin with a letter or digit: folders "
-                f"are called after them. Received: {name!r}"
+                f"are named after them. Received: {name!r}"
             )
         same = [n for n, f in zip(names, folders, strict=True) if f == folder]
         if len(same) > 1:

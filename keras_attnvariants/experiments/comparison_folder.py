@@ -138,14 +138,14 @@ class ComparisonFolder:
         is_given = self.settings.vocabulary != VocabularySettings()
         if len(found) > 1 or (found and is_given):
             raise ValueError(
-                "Systems with `continue_from` have the vocabulary of their model, and "
-                "all systems have the same: leave out [vocabulary], and name models "
+                "Systems with `continue_from` use the vocabulary of their model, and "
+                "all systems must use the same: leave out [vocabulary], and name models "
                 f"that share one. Received: {len(found)} in the models"
             )
         return next(iter(found.values()), None)
 
     def options(self, system: SystemSettings) -> dict[str, Any]:
-        """Options of a system's preset, with the sizes of its model if it has one.
+        """Options of a system's preset, with the sizes of a model that it begins with.
 
         Raises:
             FileNotFoundError, ValueError, FetchError: there is no such model.

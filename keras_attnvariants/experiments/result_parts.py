@@ -55,7 +55,7 @@ class AnalysisTable:
         columns: names of the columns.
         rows: the rows.
         sentences, skipped: number of analysed sentences, and of skipped ones.
-        source: where the paper shows it, such as `"You et al. 2020, Fig. 2"`.
+        source: where a paper shows it, such as `"You et al. 2020, Fig. 2"`.
         finding: what the paper found.
         definition: choices made here that the paper leaves open.
         note: why there are no rows.
@@ -106,7 +106,7 @@ class AttentionLayer:
         queries, keys: texts of rows and columns. Row `i` of the decoder is the position
             that predicts the token after `queries[i]`; in cross-attention `queries`
             are the predicted tokens.
-        heads: `[H][T][S]`; phrase attention: of tokens.
+        heads: `[H][T][S]`; for phrase attention, the weights between tokens.
         query_order, key_order: number of tokens of a query and of what it attends to.
         is_quadrant: whether `heads` is one matrix, the mean over heads, for phrases of
             these orders; otherwise, it is between tokens.

@@ -125,6 +125,6 @@ def read(run: Run, path: Path) -> dict[Path, str]:
         return found
     except (lzma.LZMAError, ValueError, AttributeError) as error:
         raise DamagedFolderError(
-            f"It is no record of {run.name} ({error}): restore it from a copy, or "
+            f"This is not a record of {run.name} ({error}): restore it from a copy, or "
             f"remove it and train the run again. Received: {path}"
         ) from error

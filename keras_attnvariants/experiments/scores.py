@@ -1,10 +1,10 @@
 """Scores of all systems on all test sets, and tests of their differences.
 
-Over seeds: Dunnett's test. Over sentences: paired bootstrap (Koehn
-2004) and approximate randomisation (Riezler and Maxwell 2005) of the mean score over
+Dunnett's test is over seeds. The paired bootstrap (Koehn 2004) and approximate
+randomisation (Riezler and Maxwell 2005) are over sentences, for the mean score over
 seeds. A sentence is drawn, or exchanged, with its translations by all seeds at once,
-because translations of one sentence are not independent. Over both: a hierarchical
-bootstrap, which draws seeds for each system and then the same sentences for both.
+because translations of one sentence are not independent. A hierarchical bootstrap is
+over both: it draws seeds for each system, and then the same sentences for both systems.
 """
 
 import math
@@ -61,7 +61,7 @@ class SentenceTests(NamedTuple):
 
 @dataclass(frozen=True)
 class Translations:
-    """A metric's counts for the translations of a test set by the runs of a system.
+    """Counts from which a metric scores the translations of a test set by one system.
 
     Attributes:
         metric: metric of sacrebleu.
@@ -84,7 +84,7 @@ class Translations:
 
     @cached_property
     def resampled(self) -> dict[int, np.ndarray]:
-        """Scores of resampled test sets by seed; all systems share the sentences."""
+        """Scores of resampled test sets by seed; the sentences of all systems agree."""
         score = partial(score_of_statistics, self.metric)
         return {
             seed: resampled(score, found, self.samples, self.draws)

@@ -40,13 +40,13 @@ from keras_attnvariants.utils.checks import check_share
 from keras_attnvariants.utils.metrics import NAMES
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
-# Keys of [training] that are not fields of `TrainingConfig`; and fields that are
-# not keys: the budget, the precision and the data have separate tables, and the
+# Keys of [training] that are not fields of `TrainingConfig`; and fields that are not
+# keys, because the budget, the precision and the data have separate tables, and the
 # corpus of a comparison has no alignments.
 OF_BATCHES = {"warmup_steps", "batch_tokens", "score_sentences"}
 ELSEWHERE = {"steps", "validate_every", "precision", "data", "alignment_weight"}
 TRAINING = OF_BATCHES.union(f.name for f in fields(TrainingConfig)) - ELSEWHERE
-# Further needs of analyses besides a test set, by key of [analyses].
+# Analyses that need more than a test set, and the key of [analyses] for these data.
 NEEDS = {
     "alignment-errors": "alignments",
     "contrastive": "contrastive",

@@ -146,8 +146,9 @@ def model_at(run: Run, share: float | None) -> LoadedModel:
             assign_arrays(loaded.model.weights, arrays, "model")
     except (DamagedFolderError, FileNotFoundError) as error:
         raise DamagedFolderError(
-            f"{run.name} has no weights{point} for what is not translated yet; remove "
-            f"its folder and its record, and it is trained again. Received: {run.path}"
+            f"{run.name} has no weights{point} to translate the remaining test sets; "
+            "remove its folder and its record, and it is trained again. "
+            f"Received: {run.path}"
         ) from error
     return loaded
 

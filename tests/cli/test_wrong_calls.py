@@ -44,7 +44,7 @@ CALLS = {
         (f"{COMPARE} --minutes soon", "--minutes"),
         (f"{COMPARE} --score-only --only base", "--score-only trains nothing"),
         (f"{COMPARE} --folders HERE", "--folders"),
-        ("--init FILE", "There is such a file"),
+        ("--init FILE", "The file already exists"),
         (f"{COMPARE} --init HERE/new.toml", "--init writes a file"),
         ("--init HERE/new.toml --only base", "--init writes a file"),
         ("--init HERE/new.toml --minutes 5", "--init writes a file"),

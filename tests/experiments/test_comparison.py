@@ -240,7 +240,7 @@ def test_a_damaged_record_is_named(compare, tmp_path, content):
     elif isinstance(content, str):
         content = path.with_name(f"{content}.json.xz").read_bytes()
     path.write_bytes(content)
-    with pytest.raises(DamagedFolderError, match=r"no record of hc 1.*hc-1.json.xz"):
+    with pytest.raises(DamagedFolderError, match=r"not a record of hc 1.*hc-1.json.xz"):
         compare(options=options)
 
 

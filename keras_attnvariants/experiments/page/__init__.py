@@ -1,9 +1,9 @@
-"""The page of a comparison: one HTML file that needs nothing else.
+"""The page of a comparison: one self-contained HTML file.
 
 Vega-Lite draws the charts as SVG when the page is written. A chart library within the
 page would be 0.8 MB (Vega) or 4.8 MB (Plotly) of script. Vega would need the right to
-evaluate text as code, which the page forbids, and neither follows a change to dark mode
-or paper by itself. A few lines of script show the mark under the pointer and bring a
+evaluate text as code, which the page forbids, and neither adapts to dark mode or
+printing by itself. A few lines of script show the mark under the pointer and bring a
 system forward.
 """
 

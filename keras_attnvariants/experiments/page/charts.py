@@ -1,9 +1,9 @@
 """Charts of the results as SVG, drawn by Vega-Lite from the specifications in `specs/`.
 
 A chart is drawn once, when the page is written. Its colors are variables of the style
-sheet, so that one drawing serves light, dark and paper. The `aria-label` of a mark
-describes it, and `data-series` names its system: the page's script shows the former
-beside the pointer, and brings the latter forward.
+sheet, so that one drawing serves light mode, dark mode and printing. The `aria-label`
+of a mark describes it, and `data-series` names its system: the page's script shows the
+former beside the pointer, and brings the latter forward.
 """
 
 import html
@@ -40,7 +40,7 @@ SPECS = Environment(
 MARK = "\u2063"
 SERIES = tuple(f"var(--series-{number})" for number in range(7))
 DASHES = ((1, 0), (5, 3), (2, 2))
-# Intervals of more lines cover each other: only the one pointed at is shown.
+# With more lines, intervals overlap: only that of the line pointed at is shown.
 MOST_BANDS = 4
 
 
@@ -137,7 +137,7 @@ def draw_panel(
 
 
 def writable(value: Any) -> Any:
-    """A JSON value with a sign for each character that HTML does not allow."""
+    """A JSON value with U+FFFD for each character that HTML does not allow."""
     if isinstance(value, str):
         return printable(value)
     if isinstance(value, Mapping):
@@ -186,7 +186,7 @@ def difference(x: Any, found: Difference, where: str = "", color: str = "") -> P
 
 
 def differences(rank: Ranking) -> Panel | None:
-    """The difference of each system to the baseline, with its interval."""
+    """The difference of each system from the baseline, with its interval."""
     points = [
         difference(name, found, color=VERDICTS[rank.verdict(name)][0])
         for name, found in rank.differences.items()
@@ -230,7 +230,7 @@ def curve(
 
 
 def points(result: ComparisonResult) -> Iterator[Panel]:
-    """The difference of each system to the baseline over the budget."""
+    """The difference of each system from the baseline over the budget."""
     for test, rows in grouped(result.points, "test_set").items():
         drawn = [
             difference(100 * row.share, found, f" at {row.share:.0%}")

@@ -10,7 +10,7 @@ SMALL = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "
 
 
 def printable(text: str) -> str:
-    """A text with a sign for each character that HTML does not allow.
+    """A text with U+FFFD for each character that HTML does not allow.
 
     >>> printable("a\\x07b")
     'a\N{REPLACEMENT CHARACTER}b'

@@ -79,7 +79,7 @@ class Ranking:
 
     @cached_property
     def differences(self) -> dict[str, Difference]:
-        """The differences to the baseline, by system, in the order of the scores."""
+        """The differences from the baseline, by system, in the order of the scores."""
         found = {
             name: self.result.difference(name, self.test_set, self.metric)
             for name in self.scores
