@@ -247,7 +247,7 @@ def training_of(run: Path, corpus: "Corpus") -> tuple["Preset", Training]:
         ValueError: the run is not of a preset, or was trained on another corpus.
     """
     from keras_attnvariants.presets import get
-    from keras_attnvariants.training.model_training import built
+    from keras_attnvariants.training.model_training import build_run
     from keras_attnvariants.training.progress import read_log
     from keras_attnvariants.training.run_models import LOG
     from keras_attnvariants.training.run_models import better_model
@@ -267,7 +267,7 @@ def training_of(run: Path, corpus: "Corpus") -> tuple["Preset", Training]:
         "data": {"batch_tokens": None, "seed": data["seed"]},
         "validate_every": RunOptions.validate_every,
     }
-    model, tokens, config = built(preset, corpus, run, None, {}, {}, plain)
+    model, tokens, config = build_run(preset, corpus, run, None, {}, {}, plain)
     described = describe_run(model, tokens.tokenizer, config)
     free = [("backend",), (MACHINE,)]
     others = {d.name: d.old for d in differences_of(saved, described, free)}

@@ -586,7 +586,7 @@ def built_run(run: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
     """Model, tokens, settings and sizes of a run, as `kav compare` trains it."""
     from keras_attnvariants import presets
     from keras_attnvariants.experiments.training_runs import training_settings
-    from keras_attnvariants.training.model_training import built
+    from keras_attnvariants.training.model_training import build_run
     from keras_attnvariants.training.model_training import with_length_ratio
     from keras_attnvariants.training.run_settings import copy_vocabulary
 
@@ -596,7 +596,7 @@ def built_run(run: Any) -> tuple[Any, Any, Any, dict[str, Any]]:
     data = {"batch_tokens": batch_tokens, "seed": run.seed}
     given = {"precision": folder.precision, "data": data, **settings}
     preset = presets.get(system.preset)
-    model, tokens, config = built(
+    model, tokens, config = build_run(
         preset,
         folder.corpus,
         run.path,

@@ -115,7 +115,7 @@ class Subject:
             OSError: a file cannot be read.
         """
         from keras_attnvariants import presets
-        from keras_attnvariants.training.fine_tuning import going_on
+        from keras_attnvariants.training.fine_tuning import fine_tuning_from
         from keras_attnvariants.tuning import SearchSpace
         from keras_attnvariants.tuning import named_space
 
@@ -126,7 +126,7 @@ class Subject:
             check_known(preset.name, name, preset.options)
         # Search spaces are made for these sizes.
         preset = dataclasses.replace(preset, options={**preset.options, **sizes})
-        if (start := going_on(self.from_model)) is not None:
+        if (start := fine_tuning_from(self.from_model)) is not None:
             preset = start.fitted(preset)
         path = Path(str(self.space))
         if path.suffix != ".toml":

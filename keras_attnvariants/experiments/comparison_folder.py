@@ -23,7 +23,7 @@ from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.presets import get
 from keras_attnvariants.training import faster_precision
 from keras_attnvariants.training.fine_tuning import FineTuning
-from keras_attnvariants.training.fine_tuning import going_on
+from keras_attnvariants.training.fine_tuning import fine_tuning_from
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.training_config import SUBWORDS
@@ -139,8 +139,8 @@ class ComparisonFolder:
         if len(found) > 1 or (found and is_given):
             raise ValueError(
                 "Systems with `continue_from` use the vocabulary of their model, and "
-                "all systems must use the same: leave out [vocabulary], and name models "
-                f"that share one. Received: {len(found)} in the models"
+                "all systems must use the same: leave out [vocabulary], and name "
+                f"models that share one. Received: {len(found)} in the models"
             )
         return next(iter(found.values()), None)
 
@@ -231,7 +231,7 @@ class Run:
     def start(self) -> FineTuning | None:
         """The model that it begins with, the seed in the place of `{seed}`."""
         model = self.system.continue_from
-        return going_on(model and model.replace("{seed}", str(self.seed)))
+        return fine_tuning_from(model and model.replace("{seed}", str(self.seed)))
 
     @property
     def path(self) -> Path:

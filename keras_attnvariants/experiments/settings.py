@@ -43,9 +43,9 @@ PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 # Keys of [training] that are not fields of `TrainingConfig`; and fields that are not
 # keys, because the budget, the precision and the data have separate tables, and the
 # corpus of a comparison has no alignments.
-OF_BATCHES = {"warmup_steps", "batch_tokens", "score_sentences"}
-ELSEWHERE = {"steps", "validate_every", "precision", "data", "alignment_weight"}
-TRAINING = OF_BATCHES.union(f.name for f in fields(TrainingConfig)) - ELSEWHERE
+FURTHER_KEYS = {"warmup_steps", "batch_tokens", "score_sentences"}
+NOT_KEYS = {"steps", "validate_every", "precision", "data", "alignment_weight"}
+TRAINING = FURTHER_KEYS.union(f.name for f in fields(TrainingConfig)) - NOT_KEYS
 # Analyses that need more than a test set, and the key of [analyses] for these data.
 NEEDS = {
     "alignment-errors": "alignments",

@@ -31,8 +31,8 @@ from keras_attnvariants.experiments.settings import ScoreSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.system_analysis import Examination
+from keras_attnvariants.experiments.system_analysis import evenly_spaced
 from keras_attnvariants.experiments.system_analysis import read_examination
-from keras_attnvariants.experiments.system_analysis import spread
 from keras_attnvariants.presets import get
 from keras_attnvariants.training.progress import read_log
 from keras_attnvariants.training.run_models import LOG
@@ -160,7 +160,7 @@ def samples(
         sources, references = folder.pairs(test)
         numbers = {layer.number for layer in attention if layer.test_set == test.name}
         if test in (s.test_sets[0], s.shown):
-            numbers.update(spread(len(sources), s.scores.examples))
+            numbers.update(evenly_spaced(len(sources), s.scores.examples))
         if not numbers:
             continue
         texts: dict[str, list[str]] = {}

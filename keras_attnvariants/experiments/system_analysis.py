@@ -150,7 +150,7 @@ def do_examination(
     folder.import_modules()
     s, run = folder.settings, folder.first_run(system)
     report(0.0, "loading")
-    examined = Examined(run, *load_run(run.path))
+    examined = ExaminedRun(run, *load_run(run.path))
     speed: tuple[float | None, float | None] = None, None
     if s.speed.runs:
         report(0.1, "measuring the speed of decoding")
@@ -174,7 +174,7 @@ def do_examination(
 
 
 @dataclass(frozen=True)
-class Examined:
+class ExaminedRun:
     """A run to examine, with its model."""
 
     run: Run
@@ -255,7 +255,7 @@ class Examined:
         if not is_wanted or not hasattr(self.model, "attention_scores"):
             return
         pairs = list(zip(*self.run.folder.pairs(self.shown), strict=True))
-        for number in spread(len(pairs), wanted.attention_sentences):
+        for number in evenly_spaced(len(pairs), wanted.attention_sentences):
             yield from self._attention(number, *pairs[number])
 
     def _attention(
@@ -285,7 +285,7 @@ def translator_of(sources: list[str], translations: list[str]) -> Translate:
     return lambda texts: [known[text] for text in texts]
 
 
-def spread(total: int, count: int) -> list[int]:
+def evenly_spaced(total: int, count: int) -> list[int]:
     """`count` evenly spaced numbers below `total`, starting at 0."""
     count = min(total, count)
     return [i * total // count for i in range(count)]

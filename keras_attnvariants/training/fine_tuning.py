@@ -40,11 +40,11 @@ SIZES = ("num_layers", "hidden_dim", "intermediate_dim")
 ADAPTED = "adapter"
 # Arguments of a model that are not its architecture; and all those that a run decides
 # even if it keeps the architecture.
-OF_RUN = ("name", "dtype", "quantization")
-NOT_KEPT = (*OF_RUN, "vocabulary_size", "source_vocabulary_size")
+NOT_ARCHITECTURE = ("name", "dtype", "quantization")
+DECIDED_BY_RUN = (*NOT_ARCHITECTURE, "vocabulary_size", "source_vocabulary_size")
 
 
-class Trained(NamedTuple):
+class TrainedModel(NamedTuple):
     """A trained model and its tokenizer."""
 
     model: keras.Model
@@ -89,7 +89,7 @@ class FineTuning:
             )
 
     @cached_property
-    def trained(self) -> Trained:
+    def trained(self) -> TrainedModel:
         """The model and its tokenizer.
 
         Raises:
@@ -103,7 +103,7 @@ class FineTuning:
             raise ValueError(
                 f"`model` must have a tokenizer. Received: {self.model}, without"
             )
-        return Trained(loaded.model, loaded.tokenizer)
+        return TrainedModel(loaded.model, loaded.tokenizer)
 
     def sizes(self, preset: Preset) -> dict[str, Any]:
         """The sizes of the model that differ from a preset's, or all its arguments.
@@ -119,7 +119,7 @@ class FineTuning:
             )
         found = self.trained.model.get_config()
         if self.keep_architecture:
-            return {k: v for k, v in found.items() if k not in NOT_KEPT}
+            return {k: v for k, v in found.items() if k not in DECIDED_BY_RUN}
         layers = nested_layers(self.trained.model)
         heads = {layer.num_heads for layer in layers if hasattr(layer, "num_heads")}
         known = {name: found[name] for name in SIZES if name in found}
@@ -197,7 +197,7 @@ class FineTuning:
 
 
 @cache
-def going_on(model: str | None) -> FineTuning | None:
+def fine_tuning_from(model: str | None) -> FineTuning | None:
     """The `FineTuning` from a model, which all runs of one process load once."""
     return None if model is None else FineTuning(model=model)
 

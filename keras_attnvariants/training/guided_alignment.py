@@ -15,7 +15,7 @@ from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.utils.typing import Tensor
 
 # Added to weights, so that the logarithm is finite.
-SMALLEST = 1e-9
+EPSILON = 1e-9
 
 
 @contextlib.contextmanager
@@ -102,5 +102,5 @@ def alignment_loss(
     count = ops.sum(links, axis=-1, keepdims=True)
     gold = links / ops.maximum(count, 1.0)
     real = ops.cast(ops.not_equal(inputs["target_ids"], pad_id), "float32")
-    loss = -ops.sum(gold * ops.log(weights + SMALLEST))
+    loss = -ops.sum(gold * ops.log(weights + EPSILON))
     return weight * loss / ops.maximum(ops.sum(real), 1.0)

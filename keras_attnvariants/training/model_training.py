@@ -30,18 +30,18 @@ from keras_attnvariants.training.run_settings import describe_run
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.run_settings import run_precision
 from keras_attnvariants.training.run_settings import run_tokenizer
-from keras_attnvariants.training.several_devices import folder_of
-from keras_attnvariants.training.several_devices import locked
+from keras_attnvariants.training.several_devices import lock_run
+from keras_attnvariants.training.several_devices import make_run_folder
 from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import to_arrays
 from keras_attnvariants.training.time_limits import TimeLimit
-from keras_attnvariants.training.time_limits import begun_limit
+from keras_attnvariants.training.time_limits import started_limit
 from keras_attnvariants.training.training_config import TrainingConfig
+from keras_attnvariants.training.training_config import config_for_corpus
 from keras_attnvariants.training.training_config import describe_data
-from keras_attnvariants.training.training_config import on_corpus
 from keras_attnvariants.training.training_config import preset_settings
 from keras_attnvariants.training.training_loop import TrainingLoop
-from keras_attnvariants.training.validation import greedy_translations
+from keras_attnvariants.training.validation import greedy_callbacks
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -121,16 +121,16 @@ def train(
         train(model, tokenizer, dataset_at, "runs/first", config,
               callbacks=[ValidationScore(translator.translate, sources, references)])
     """
-    run_dir, limit = Path(run_dir), begun_limit(callbacks)
+    run_dir, limit = Path(run_dir), started_limit(callbacks)
     bar = contextlib.nullcontext()
     if verbose == "auto" and not any(isinstance(c, ProgressBar) for c in callbacks):
         bar = ProgressBar(config.steps, limit)
         callbacks = [bar, *callbacks]  # its line about a validation comes first
-    with locked(run_dir), StopRequest() as request, guided(model, config), bar:
+    with lock_run(run_dir), StopRequest() as request, guided(model, config), bar:
         loop = TrainingLoop(
             model, config, training_data, validation_data, metrics, verbose
         )
-        folder = folder_of(run_dir, loop, tokenizer, callbacks, request)
+        folder = make_run_folder(run_dir, loop, tokenizer, callbacks, request)
         state, callbacks = folder.open(describe_run(model, tokenizer, config))
         if state is not None:
             loop.start(state)
@@ -216,13 +216,13 @@ def train_preset(
     model, tokenizer = kav.training.load_run("runs/hc-sa")
     ```
     """
-    begun_limit(callbacks)
+    started_limit(callbacks)
     run_dir = Path(run_dir)
     check_optional_integer("score_sentences", score_sentences, minimum=0)
     check_integer("samples", samples, minimum=0)
     data = {"batch_tokens": batch_tokens, "seed": seed}
     given = dict(precision=precision, data=data, **(settings or {}))
-    model, tokens, config = built(
+    model, tokens, config = build_run(
         preset,
         corpus,
         run_dir,
@@ -237,7 +237,7 @@ def train_preset(
     validation_data = None
     if "validation" in corpus.splits:
         validation_data = tokens.validation_dataset(positions, seed=seed)
-        greedy = greedy_translations(
+        greedy = greedy_callbacks(
             model, tokenizer, corpus, score_sentences, samples, config.bleu_tokenize
         )
         callbacks = [*greedy, *callbacks]
@@ -257,7 +257,7 @@ def train_preset(
     return result
 
 
-def built(
+def build_run(
     preset: Preset,
     corpus: Corpus,
     run_dir: Path,
@@ -309,7 +309,7 @@ def built(
     limit = min(longest, tasks.get(corpus.task).max_length)
     tokens = TokenizedCorpus(corpus, tokenizer, max_length=limit)
     chosen = [*given, *(["batch_tokens"] if positions else [])]
-    config = on_corpus(config, preset, tokens, chosen)
+    config = config_for_corpus(config, preset, tokens, chosen)
     sizes = with_length_ratio(sizes, preset, tokens)
     keras.utils.set_random_seed(seed)
     if tokenizer.target is not tokenizer:

@@ -146,7 +146,7 @@ class RunFolder:
         if self.tokenizer is not None:
             replace_file(self.path / TOKENIZER, self.tokenizer.model_bytes)
         remove_leftovers(self.path.resolve())
-        self._tell_start(state)
+        self._print_start(state)
         return state, callbacks
 
     def averages(self) -> list[np.ndarray]:
@@ -194,7 +194,7 @@ class RunFolder:
         ended = time.get("ended")
         return ended is not None and (self._limit is None or self._limit.limit > ended)
 
-    def _tell_start(self, state: LoadedState | None) -> None:
+    def _print_start(self, state: LoadedState | None) -> None:
         size, steps = self.loop.model.count_params(), self.loop.config.steps
         step = 0 if state is None else state.progress["step"]
         time = ""

@@ -166,7 +166,7 @@ def check_same(**settings: Any) -> None:
 
 
 @contextlib.contextmanager
-def locked(run_dir: Path) -> Iterator[None]:
+def lock_run(run_dir: Path) -> Iterator[None]:
     """Context in which no other training may write into a folder.
 
     Raises:
@@ -180,7 +180,7 @@ def locked(run_dir: Path) -> Iterator[None]:
         yield
 
 
-def folder_of(
+def make_run_folder(
     path: Path,
     loop: TrainingLoop,
     tokenizer: Tokenizer | None,
@@ -190,7 +190,7 @@ def folder_of(
     """The folder of a run, as this process sees it; arguments as for `RunFolder`."""
     if distribution.process_count() == 1:
         return RunFolder(path, loop, tokenizer, given, request)
-    together = Together(request)
+    together = StopTogether(request)
     if distribution.process_number():
         return SharedFolder(None, loop, together)
     own = RunFolder(path, loop, tokenizer, given, together.request)
@@ -209,7 +209,7 @@ class SharedFolder:
 
     own: RunFolder | None
     loop: TrainingLoop
-    together: "Together"
+    together: "StopTogether"
 
     def open(
         self, settings: dict[str, Any]
@@ -248,7 +248,7 @@ class SharedFolder:
         return TrainingResult(**distribution.gathered(result)[0])
 
 
-class Together(keras.callbacks.Callback):
+class StopTogether(keras.callbacks.Callback):
     """Makes all processes end the training at the same update.
 
     Args:

@@ -36,7 +36,7 @@ PROGRESS = "progress.json"
 
 
 # Errors of a full disk, an exhausted quota and a file that is too large.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class NonFiniteError(FloatingPointError):
@@ -144,7 +144,7 @@ def clear_full_disk(run_dir: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno not in FULL or isinstance(error, StateWriteError):
+        if error.errno not in DISK_FULL_ERRORS or isinstance(error, StateWriteError):
             raise
         raise StateWriteError(
             error.errno,

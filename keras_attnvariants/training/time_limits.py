@@ -158,7 +158,7 @@ def share_done(step: int, steps: int, limit: TimeLimit | None) -> float:
     return min(max(step / steps, time_spent), 1.0)
 
 
-def begun_limit(callbacks: Sequence[keras.callbacks.Callback]) -> TimeLimit | None:
+def started_limit(callbacks: Sequence[keras.callbacks.Callback]) -> TimeLimit | None:
     """The time limit among the callbacks; it starts now if it has not yet."""
     limit = next((c for c in callbacks if isinstance(c, TimeLimit)), None)
     if limit is not None:

@@ -165,7 +165,7 @@ def with_schedule(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def on_corpus(
+def config_for_corpus(
     config: TrainingConfig, preset: Preset, tokens: Any, given: Collection[str]
 ) -> TrainingConfig:
     """Converts a preset's sentence pairs and epochs to positions and updates.

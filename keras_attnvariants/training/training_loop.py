@@ -60,7 +60,7 @@ class TrainingLoop:
                 "`config.precision` must be the dtype policy of the model. It is "
                 f"{precision!r}. Received: a model of policy {policy!r}"
             )
-        self.validation_data = divided(self.validation_data)
+        self.validation_data = divide_batches(self.validation_data)
         self.progress = Progress()
         self.averages = MovingAverage()
         # `train` shows a bar of its own unless `fit` is to show something.
@@ -124,7 +124,7 @@ class TrainingLoop:
         updates = min(period - step % period, left)
         epoch = step // period
         self.model.fit(
-            divided(self.training_data(step * self.config.accumulate)),
+            divide_batches(self.training_data(step * self.config.accumulate)),
             validation_data=self.validation_data,
             initial_epoch=epoch,
             epochs=epoch + (left // period if updates == period else 1),
@@ -163,7 +163,7 @@ class TrainingLoop:
             jit_compile=config.jit_compile or backend.name() == "jax",
         )
         distribution.weigh_batches(model)
-        batch = next(iter(divided(self.training_data(0))))
+        batch = next(iter(divide_batches(self.training_data(0))))
         batch = keras.tree.map_structure(lambda x: x[:1], batch)
         inputs, labels, weights = keras.utils.unpack_x_y_sample_weight(batch)
         check_alignments(config, inputs)
@@ -200,7 +200,7 @@ def check_devices(model: keras.Model) -> None:
         )
 
 
-def divided(data: Any) -> Any:
+def divide_batches(data: Any) -> Any:
     """A dataset of batches with only the rows of this process.
 
     Rows are added until all groups of devices have the same number. They hold padding,

@@ -146,7 +146,7 @@ def print_line(line: str) -> None:
     print(text.plain, file=sys.stderr, flush=True)
 
 
-def greedy_translations(
+def greedy_callbacks(
     model: keras.Model,
     tokenizer: Tokenizer,
     corpus: Corpus,

@@ -26,7 +26,7 @@ HARD_CODED, NGRAM, LOCAL, LEARNED = KINDS = (
 # The variant that is replaced.
 REPLACED = "DotProductAttention"
 # Smallest share of rows in which a hard-coded head must keep to its offset.
-MOST = 0.5
+MIN_SHARE_KEPT = 0.5
 ROUNDING = 1e-6
 
 # Place and number of a layer, from 1 at the bottom.
@@ -99,9 +99,9 @@ def learned_layers(preset: Preset) -> dict[Where, Any]:
     """
     layers = {
         (place, number): entry
-        for place, entries in stacks(preset.config).items()
+        for place, entries in attention_by_place(preset.config).items()
         for number, entry in enumerate(entries, start=1)
-        if class_of(entry) == REPLACED
+        if variant_of(entry) == REPLACED
     }
     if not layers:
         raise ValueError(
@@ -111,7 +111,7 @@ def learned_layers(preset: Preset) -> dict[Where, Any]:
     return layers
 
 
-def stacks(config: Mapping[str, Any]) -> dict[str, list[Any]]:
+def attention_by_place(config: Mapping[str, Any]) -> dict[str, list[Any]]:
     """The attention of each place, one entry for each layer.
 
     Args:
@@ -131,7 +131,7 @@ def stacks(config: Mapping[str, Any]) -> dict[str, list[Any]]:
 def with_layers(preset: Preset, chosen: Mapping[Where, Any]) -> dict[str, Any]:
     """Arguments of the model in which some layers have other attention."""
     changed = {}
-    for place, entries in stacks(preset.config).items():
+    for place, entries in attention_by_place(preset.config).items():
         numbered = enumerate(entries, start=1)
         layers = [chosen.get((place, number), entry) for number, entry in numbered]
         if layers != entries:
@@ -139,7 +139,7 @@ def with_layers(preset: Preset, chosen: Mapping[Where, Any]) -> dict[str, Any]:
     return changed
 
 
-def class_of(entry: Mapping[str, Any] | None) -> str:
+def variant_of(entry: Mapping[str, Any] | None) -> str:
     """The name of a variant in serialized form; empty for no sub-layer."""
     return str(entry["class_name"]).rpartition(">")[2] if entry else ""
 
@@ -169,7 +169,7 @@ def cheapest(place: str, is_near: bool, is_near_in_wide: bool, kept: float) -> s
             those within a window twice as wide.
         kept: see `kept_offsets`.
     """
-    if is_near and kept >= MOST:
+    if is_near and kept >= MIN_SHARE_KEPT:
         return HARD_CODED
     if place == "cross":
         return LEARNED

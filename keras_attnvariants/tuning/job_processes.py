@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.training.callbacks import StopRequest
-from keras_attnvariants.training.state import FULL
+from keras_attnvariants.training.state import DISK_FULL_ERRORS
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.machine import shared_machine
 from keras_attnvariants.utils.processes import start_process
@@ -25,7 +25,7 @@ from keras_attnvariants.utils.progress import PERCENT
 from keras_attnvariants.utils.progress import Bar
 
 # Seconds to wait for the process of a killed comparison to save its state and end.
-PATIENCE = 60.0
+SECONDS_TO_END = 60.0
 # Exit statuses of a process: its job failed, its disk is full, its state was saved.
 FAILED, DISK_IS_FULL, STOPPED = 2, 3, 128 + signal.SIGTERM
 
@@ -137,7 +137,7 @@ class Pool:
 
     def start(self, job: Job) -> None:
         """Start the process of a job."""
-        process, connection = start_process(functools.partial(work_on, job), job.log)
+        process, connection = start_process(functools.partial(run_job, job), job.log)
         self.running[connection] = job, process
 
     def listen(self) -> None:
@@ -188,7 +188,7 @@ class Pool:
         self._bar.show(done / self._total, "; ".join(parts), found / self._total)
 
 
-def work_on(job: Job, connection: Connection) -> None:
+def run_job(job: Job, connection: Connection) -> None:
     """Runs a job in this process."""
 
     def report(done: float, text: str) -> None:
@@ -196,16 +196,20 @@ def work_on(job: Job, connection: Connection) -> None:
             connection.send((done, text))
 
     try:
-        do_when_free(job, report)
+        run_when_unlocked(job, report)
     except (ValueError, OSError, ArithmeticError) as error:
         traceback.print_exc()
         connection.send(" ".join(str(error).split()))
-        sys.exit(DISK_IS_FULL if getattr(error, "errno", None) in FULL else FAILED)
+        sys.exit(
+            DISK_IS_FULL
+            if getattr(error, "errno", None) in DISK_FULL_ERRORS
+            else FAILED
+        )
 
 
-def do_when_free(job: Job, report: Callable[[float, str], None]) -> None:
+def run_when_unlocked(job: Job, report: Callable[[float, str], None]) -> None:
     """Runs a job, if necessary after a process of a killed comparison has ended."""
-    last = time.monotonic() + PATIENCE
+    last = time.monotonic() + SECONDS_TO_END
     while True:
         try:
             return job.function(*job.arguments, report)

@@ -20,10 +20,12 @@ TABLE_6 = ("ll | ll", "ll | cc", "ll | lc", "lr | lc")
 
 def offsets(preset: Preset) -> SearchSpace:
     """You et al. 2020, Table 6: offsets of the lowest and the highest layer."""
-    return SearchSpace(systems={"offsets": {n: outer(preset, n) for n in TABLE_6}})
+    return SearchSpace(
+        systems={"offsets": {n: with_outer_offsets(preset, n) for n in TABLE_6}}
+    )
 
 
-def outer(preset: Preset, name: str) -> dict[str, Any]:
+def with_outer_offsets(preset: Preset, name: str) -> dict[str, Any]:
     """Hard-coded self-attention with these offsets in the outer layers."""
     encoder, decoder = (
         [LETTERS[letter] for letter in part] for part in name.split(" | ")

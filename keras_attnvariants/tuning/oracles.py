@@ -247,7 +247,7 @@ def score_of(search: "Search", oracle: Any, trial: Any) -> float | None:
         message = f"{type(error).__name__}: {error}".partition("\n")[0]
         print(f"Trial {trial.trial_id} failed. {message}")
         replace_file(folder / ERROR, f"{message}\n".encode())
-        is_final = is_due_to_the_point(error)
+        is_final = would_fail_again(error)
         trial.status = TrialStatus.FAILED if is_final else TrialStatus.INVALID
         return None
     (folder / ERROR).unlink(missing_ok=True)
@@ -256,7 +256,7 @@ def score_of(search: "Search", oracle: Any, trial: Any) -> float | None:
     return record.score
 
 
-def is_due_to_the_point(error: Exception) -> bool:
+def would_fail_again(error: Exception) -> bool:
     """Whether a trial would fail again: it diverged, or does not fit into memory."""
     kinds = NonFiniteError, DivergedError, MemoryError
     return isinstance(error, kinds) or type(error).__name__ == "ResourceExhaustedError"

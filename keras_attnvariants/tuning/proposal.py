@@ -23,18 +23,18 @@ from keras_attnvariants.analysis import weight_by_distance
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
 from keras_attnvariants.training import load_run
-from keras_attnvariants.training.fine_tuning import OF_RUN
+from keras_attnvariants.training.fine_tuning import NOT_ARCHITECTURE
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.tuning.hybrids import LOCAL
 from keras_attnvariants.tuning.hybrids import cheapest
-from keras_attnvariants.tuning.hybrids import class_of
 from keras_attnvariants.tuning.hybrids import hybrids
 from keras_attnvariants.tuning.hybrids import kept_offsets
 from keras_attnvariants.tuning.hybrids import learned_layers
 from keras_attnvariants.tuning.hybrids import nearness_of
 from keras_attnvariants.tuning.hybrids import replacements
 from keras_attnvariants.tuning.hybrids import shares_within
+from keras_attnvariants.tuning.hybrids import variant_of
 from keras_attnvariants.tuning.hybrids import with_layers
 from keras_attnvariants.tuning.space import SearchSpace
 from keras_attnvariants.utils.checks import check_integer
@@ -183,7 +183,7 @@ def propose(
                 *near,
                 offsets=" ".join(f"{n:+d}" if n else "0" for n in offsets),
                 proposed=kind,
-                variant=class_of(found[kind]),
+                variant=variant_of(found[kind]),
                 saved=preset.count() - preset.count(**changed),
             )
         )
@@ -212,5 +212,5 @@ def preset_of_run(run: Path, model: Any, corpus: Corpus) -> Preset:
         raise ValueError(
             f"{run} is a run on another corpus: give that. Received: {corpus.name!r}"
         )
-    options = {k: v for k, v in model.get_config().items() if k not in OF_RUN}
+    options = {k: v for k, v in model.get_config().items() if k not in NOT_ARCHITECTURE}
     return dataclasses.replace(preset, architecture=dict, options=options)

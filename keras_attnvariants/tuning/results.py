@@ -93,7 +93,7 @@ class TrialRecord:
         lines: dict[str, list[str]] = {place: [] for place in (*PLACES, "")}
         for name in filter(self.values.__contains__, dimensions):
             place = name.partition("/")[0]
-            text = f"{short(name)} {JSON_PARTS.sub('', label(self.values[name]))}"
+            text = f"{short_name(name)} {JSON_PARTS.sub('', label(self.values[name]))}"
             lines[place if place in lines else ""].append(text.removeprefix("options "))
         return "\n".join(", ".join(texts) for texts in lines.values() if texts)
 
@@ -191,7 +191,7 @@ class SearchResult(JupyterMixin):
         return Group(costs, points)
 
 
-def short(dimension: str) -> str:
+def short_name(dimension: str) -> str:
     """The name of a dimension without the choice that it depends on."""
     place, *rest = dimension.split("/")
     if rest and rest[0].isdigit():
@@ -230,13 +230,13 @@ def measure_runs(folders: Sequence[Path]) -> tuple[float, float]:
     return statistics.median(speeds or [0.0]), minutes
 
 
-def forget_peak() -> None:
+def reset_peak_memory() -> None:
     """Reset the peak memory, if the operating system allows it."""
     with contextlib.suppress(OSError):
         Path("/proc/self/clear_refs").write_text("5")
 
 
 def peak_mib() -> float:
-    """Peak memory in MiB since `forget_peak`; 0 if the operating system lacks it."""
+    """Peak memory in MiB since `reset_peak_memory`; 0 if it is not known."""
     kibibytes, *_ = from_proc("self/status", "VmHWM").split() or ["0"]
     return int(kibibytes) / 1024

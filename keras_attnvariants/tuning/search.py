@@ -18,7 +18,7 @@ import keras
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import tasks
 from keras_attnvariants.presets import Preset
-from keras_attnvariants.training.fine_tuning import going_on
+from keras_attnvariants.training.fine_tuning import fine_tuning_from
 from keras_attnvariants.training.model_training import given_tokenizer
 from keras_attnvariants.training.run_settings import DifferentSettingsError
 from keras_attnvariants.training.run_settings import differences_of
@@ -185,7 +185,7 @@ class Search:
         if saved and (different := differences_of(saved, settings, free)):
             raise DifferentSearchError(self.folder, different)
         size = self.vocabulary_size or self.preset.options["vocabulary_size"]
-        start = going_on(self.continue_from)
+        start = fine_tuning_from(self.continue_from)
         own = None if start is None else start.trained.tokenizer
         prepare_vocabulary(self.folder, self.corpus, size, self.subwords, own)
         precision = self.precision
@@ -206,7 +206,7 @@ class Search:
             **{name: getattr(self, name) for name in DESCRIBED},
             **describe_data(self.preset, self.corpus, self.subwords),
         }
-        if (start := going_on(self.continue_from)) is not None:
+        if (start := fine_tuning_from(self.continue_from)) is not None:
             settings["continue_from"] = start.describe()["from_model"]
         return json.loads(json.dumps(settings, default=serialized))
 
@@ -241,7 +241,7 @@ def search(
     folder = search.run().run_folder()
     ```
     """
-    if (start := going_on(options.get("continue_from"))) is not None:
+    if (start := fine_tuning_from(options.get("continue_from"))) is not None:
         size, subwords = options.get("vocabulary_size"), options.get("subwords", {})
         own = given_tokenizer(start, None, size, subwords)
         options["vocabulary_size"] = own and own.vocabulary_size

@@ -12,13 +12,13 @@ from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.training import TimeLimit
 from keras_attnvariants.training import TrainingResult
 from keras_attnvariants.training import train_preset
-from keras_attnvariants.training.fine_tuning import going_on
+from keras_attnvariants.training.fine_tuning import fine_tuning_from
 from keras_attnvariants.training.run_settings import copy_vocabulary
 from keras_attnvariants.tuning.results import RECORD
 from keras_attnvariants.tuning.results import TrialRecord
-from keras_attnvariants.tuning.results import forget_peak
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
+from keras_attnvariants.tuning.results import reset_peak_memory
 from keras_attnvariants.tuning.space import TrialArguments
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from keras_attnvariants.tuning.search import Search
 
 # Steps of a run with a time limit.
-WITHOUT_END = 10**9
+NO_STEP_LIMIT = 10**9
 
 
 @dataclass(frozen=True)
@@ -96,7 +96,7 @@ class Budget:
     def steps(self, batch_tokens: int) -> int:
         """Updates of a run."""
         if self.minutes is not None:
-            return WITHOUT_END
+            return NO_STEP_LIMIT
         return self.updates or max(1, (self.tokens or 0) // batch_tokens)
 
     def training(self, batch_tokens: int, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -133,7 +133,7 @@ def run_trial(search: "Search", folder: Path, values: Mapping[str, Any]) -> Tria
         folder: folder of the trial, inside the folder of the search.
         values: the point of the space, as keras-tuner stores it.
     """
-    forget_peak()
+    reset_peak_memory()
     point = search.space.arguments(search.preset, values)
     choose = max if higher_is_better(search.objective) else min
     scores, steps = {}, []
@@ -180,7 +180,7 @@ def train(
         search.preset,
         search.corpus,
         run,
-        fine_tuning=going_on(search.continue_from),
+        fine_tuning=fine_tuning_from(search.continue_from),
         vocabulary_size=search.vocabulary_size,
         subwords=search.subwords,
         batch_tokens=batch_tokens,

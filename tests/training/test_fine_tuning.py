@@ -71,7 +71,7 @@ def test_a_run_begins_with_the_weights_and_the_vocabulary(
     run, trained, preset, corpus, tmp_path, capsys
 ):
     options = {"fine_tuning": FineTuning(model=run)}
-    model, tokens, config = kav.training.model_training.built(
+    model, tokens, config = kav.training.model_training.build_run(
         preset,
         corpus,
         tmp_path,

@@ -12,7 +12,7 @@ from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import ProgressBar
 from keras_attnvariants.training import validation
 from keras_attnvariants.training.validation import ValidationScore
-from keras_attnvariants.training.validation import greedy_translations
+from keras_attnvariants.training.validation import greedy_callbacks
 from keras_attnvariants.training.validation import show_samples
 
 pytestmark = pytest.mark.filterwarnings("ignore:__array__:DeprecationWarning")
@@ -166,13 +166,13 @@ def corpus(corpus_folder, corpus_cache):
 )
 def test_what_is_translated(score_sentences, samples, kinds, corpus, run_folder):
     model, tokenizer = load_model(run_folder / "best")
-    callbacks = greedy_translations(model, tokenizer, corpus, score_sentences, samples)
+    callbacks = greedy_callbacks(model, tokenizer, corpus, score_sentences, samples)
     assert [getattr(c, "share", "samples") for c in callbacks] == kinds
 
 
 def test_bleu_and_samples_are_compiled_once(corpus, run_folder, capsys):
     model, tokenizer = load_model(run_folder / "best")
-    bleu, samples = greedy_translations(model, tokenizer, corpus, None, 2)
+    bleu, samples = greedy_callbacks(model, tokenizer, corpus, None, 2)
     bleu._began -= 1e6  # affordable
     logs = {}
     bleu.on_epoch_end(0, logs)

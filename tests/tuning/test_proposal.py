@@ -11,7 +11,7 @@ from keras_attnvariants.training.run_settings import describe_model
 from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.tuning import propose
 from keras_attnvariants.tuning import propose_hybrids
-from keras_attnvariants.tuning.hybrids import class_of
+from keras_attnvariants.tuning.hybrids import variant_of
 from tests.analysis.fakes import KnownWeights
 from tests.analysis.fakes import Words
 from tests.analysis.fakes import looks
@@ -50,7 +50,7 @@ def proposal(encoder=EVEN, decoder=EVEN, cross=EVEN, **options):
 def variants(layers):
     """The variants of a hybrid by place; those of the baseline are left out."""
     return {
-        place.removesuffix("_attention"): class_of(entry)
+        place.removesuffix("_attention"): variant_of(entry)
         for place, [entry] in layers.items()
     }
 

@@ -37,7 +37,7 @@ SPECS = Environment(
     autoescape=False,  # noqa: S701 (JSON)
 )
 # Between the name of a series and the description of a mark.
-MARK = "\u2063"
+SERIES_END = "\u2063"
 SERIES = tuple(f"var(--series-{number})" for number in range(7))
 DASHES = ((1, 0), (5, 3), (2, 2))
 # With more lines, intervals overlap: only that of the line pointed at is shown.
@@ -57,21 +57,23 @@ QUANTITIES = {
     "loss": "training loss",
 }
 # Beyond this ratio of the largest to the smallest, costs are on a logarithmic scale.
-WIDE = 4.0
+LOG_SCALE_RATIO = 4.0
 # Output of Vega-Lite that the page does not need, and its marks of a series.
 CLEANING = {
     r'<path class="(?:back|fore)ground"[^>]*? d=""[^>]*/>': "",
     r'<text[^>]*opacity="0"[^>]*>[^<]*</text>': "",
     r' (?:font-family="inherit"|opacity="1")': "",
     r' role="graphics-\w+"| aria-roledescription="[^"]*"': "",
-    rf'aria-label="([^"{MARK}]*){MARK}([^"]*)"': r'data-series="\1" aria-label="\2"',
+    rf'aria-label="([^"{SERIES_END}]*){SERIES_END}([^"]*)"': (
+        r'data-series="\1" aria-label="\2"'
+    ),
 }
 
 
-def look(names: Sequence[str], name: str) -> tuple[str, int]:
+def style_of(names: Sequence[str], name: str) -> tuple[str, int]:
     """The color of a series among those with these names, and its number in `DASHES`.
 
-    >>> look(["a", "b"], "b")
+    >>> style_of(["a", "b"], "b")
     ('var(--series-1)', 0)
     """
     dashes, color = divmod(list(names).index(name), len(SERIES))
@@ -103,13 +105,13 @@ def draw_panel(
     rows = []
     for point in panel.points:
         if math.isfinite(point.y):
-            color, dash = look(names, point.series)
+            color, dash = style_of(names, point.series)
             row = {
                 **point._asdict(),
-                "line": f"{point.series}{MARK}{point.group}",
+                "line": f"{point.series}{SERIES_END}{point.group}",
                 "color": point.color or color,
                 "dash": dash,
-                "label": f"{point.series}{MARK}{point.label}",
+                "label": f"{point.series}{SERIES_END}{point.label}",
             }
             rows.append(row)
     # Vega-Lite ends the process at characters that HTML does not allow.
@@ -170,7 +172,7 @@ def quality_against_cost(rank: Ranking, cost: str) -> Panel | None:
         return None
     title = f"{rank.metric} on {rank.test_set} against {shown.name}"
     known = [costs[point.series] for point in points]
-    is_log = min(known) > 0 and max(known) / min(known) > WIDE
+    is_log = min(known) > 0 and max(known) / min(known) > LOG_SCALE_RATIO
     axes = shown.heading, rank.metric
     return Panel(title, "overview", points, *axes, is_log=is_log)
 

@@ -67,7 +67,7 @@ def rendered(result: ComparisonResult, sentences: int | None = None) -> str:
         costs=ranking.cost_values(result),
         curves=[*charts.points(result), *charts.curves(result)],
         analyses=list(analyses(result)),
-        attention=browsable(result, sentences),
+        attention=attention_data(result, sentences),
         samples=[(s, grouped_texts(s)) for s in result.samples[:sentences]],
         style=texts[0],
         scripts=texts[1:],
@@ -122,7 +122,7 @@ def analyses(result: ComparisonResult) -> Iterator[dict[str, Any]]:
             shown_panel(panel, table.system)
             for table in tables
             if table.rows and name in ANALYSES
-            for panel in drawn(table)
+            for panel in panels_of(table)
         ]
         found = dict.fromkeys(point.series for p in panels for point in p.points)
         palette = names if found.keys() <= set(names) else list(found)
@@ -141,7 +141,7 @@ def analyses(result: ComparisonResult) -> Iterator[dict[str, Any]]:
         }
 
 
-def drawn(table: AnalysisTable) -> list[Panel]:
+def panels_of(table: AnalysisTable) -> list[Panel]:
     """The panels of a table of `kav.analysis`."""
     row = namedtuple("row", table.columns)  # type: ignore[misc]
     rows = (row(*values) for values in table.rows)
@@ -176,7 +176,7 @@ def grouped_texts(sample: SampleSentence) -> dict[str, list[str]]:
     return texts
 
 
-def browsable(result: ComparisonResult, most: int | None = None) -> str:
+def attention_data(result: ComparisonResult, most: int | None = None) -> str:
     """The data of the attention browser: JSON, compressed (zlib), in base64.
 
     Args:

@@ -3,7 +3,7 @@ import dataclasses
 import json
 import zlib
 
-from keras_attnvariants.experiments.page.rendering import browsable
+from keras_attnvariants.experiments.page.rendering import attention_data
 from tests.experiments import made_up
 
 
@@ -13,7 +13,7 @@ def read(text):
 
 def test_the_browser_has_all_weights_of_all_systems():
     result = made_up.comparison()
-    systems = read(browsable(result))
+    systems = read(attention_data(result))
     assert [system["name"] for system in systems] == ["base", "hc-sa", "sh-x"]
     for system in systems:
         own = [layer for layer in result.attention if layer.system == system["name"]]
@@ -25,7 +25,7 @@ def test_the_browser_has_all_weights_of_all_systems():
 
 
 def test_fewer_sentences():
-    [system, *_] = read(browsable(made_up.comparison(), most=1))
+    [system, *_] = read(attention_data(made_up.comparison(), most=1))
     assert [sentence["text"] for sentence in system["sentences"]] == [
         made_up.SOURCES[0]
     ]
@@ -33,4 +33,4 @@ def test_fewer_sentences():
 
 def test_without_weights_there_is_no_browser():
     result = dataclasses.replace(made_up.comparison(), attention=())
-    assert browsable(result) == ""
+    assert attention_data(result) == ""
