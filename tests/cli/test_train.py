@@ -205,7 +205,10 @@ MODEL = ("--from", "kav/base/tatoeba-en-de")
         (["--from", "x", "--lora-layers", "query"], "--lora-layers needs --lora"),
         (["--from", "x", "--lora", "0"], "'--lora'"),
         (["--from", "x", "--tokenizer", "y"], "--tokenizer cannot go with --from"),
-        ([*MODEL, "--preset", "kav/lstm/tatoeba-en-de"], "of the same kind as the trained model"),
+        (
+            [*MODEL, "--preset", "kav/lstm/tatoeba-en-de"],
+            "same kind as the trained model",
+        ),
         ([*MODEL, "--width", "64", "--heads", "5"], "must divide the width"),
         (["--tokenizer", "no.model"], "no.model"),
         (["--tokenizer", __file__], "must be a SentencePiece model"),

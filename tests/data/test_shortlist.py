@@ -64,7 +64,7 @@ def test_a_file_holds_the_shortlist(tmp_path):
     np.testing.assert_array_equal(loaded.common, shortlist.common)
     np.testing.assert_array_equal(loaded.by_source, shortlist.by_source)
     loaded.check(SIZE, SIZE)
-    with pytest.raises(ValueError, match=r"of the vocabularies of the model \(31 "):
+    with pytest.raises(ValueError, match=r"fit the vocabularies of the model \(31 "):
         loaded.check(SIZE + 1, SIZE)
 
 

@@ -117,10 +117,10 @@ def test_alignments_need_a_line_for_each_pair_of_files(whole, tmp_path):
     (tmp_path / "links").write_text("".join(f"{i % 2}-0\n" for i in range(31)))
     corpus = load(whole, alignments=tmp_path / "links")
     assert corpus.alignments.read_text().split() == ["0-0", "1-0"] * 15 + ["0-0"]
-    with pytest.raises(ValueError, match="leave none out with `unique`"):
+    with pytest.raises(ValueError, match="do not use `unique`"):
         load(whole, alignments=tmp_path / "links", unique=True)
     (tmp_path / "table.tsv").write_text("a\tb\n" * 30)
-    message = "two texts for its split 'train', .* Received: .*links with 'table'"
+    message = "split 'train' is two text files, .* Received: .*links with 'table'"
     with pytest.raises(ValueError, match=message):
         load(tmp_path / "table.tsv", alignments=tmp_path / "links")
 

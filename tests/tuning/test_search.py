@@ -209,7 +209,7 @@ def test_a_search_goes_on_from_the_same_model_alone(corpus, tmp_path, model):
     other = toy_search(corpus, tmp_path, vocabulary_size=60)
     with pytest.raises(DifferentSearchError, match="`continue_from` None"):
         other.open()
-    with pytest.raises(ValueError, match="`vocabulary_size` and `subwords` are"):
+    with pytest.raises(ValueError, match="`vocabulary_size` and `subwords` describe"):
         toy_search(corpus, tmp_path, continue_from=model, vocabulary_size=7)
 
 

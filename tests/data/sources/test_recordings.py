@@ -100,7 +100,7 @@ def test_an_archive_writes_nothing_outside(tmp_path):
     wav = recordings.write(tmp_path / "elsewhere" / "a.wav", tone())
     with tarfile.open(folder / "a.tar", "w") as tar:
         tar.add(wav, "../../escaped.wav")
-    with pytest.raises(FetchError, match="none outside of its folder. .*escaped"):
+    with pytest.raises(FetchError, match="nothing outside its folder. .*escaped"):
         loaded(folder, tmp_path)
     assert not list(tmp_path.rglob("escaped.wav"))
 
