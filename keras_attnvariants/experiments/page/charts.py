@@ -58,6 +58,8 @@ QUANTITIES = {
 }
 # Beyond this ratio of the largest to the smallest, costs are on a logarithmic scale.
 LOG_SCALE_RATIO = 4.0
+# Most points of a line, besides the last.
+POINTS_PER_LINE = 60
 # Output of Vega-Lite that the page does not need, and its marks of a series.
 CLEANING = {
     r'<path class="(?:back|fore)ground"[^>]*? d=""[^>]*/>': "",
@@ -244,7 +246,7 @@ def points(result: ComparisonResult) -> Iterator[Panel]:
             yield Panel(title, "lines", drawn, "% of the budget", zero=True)
 
 
-def thinned(values: Sequence[Any], most: int = 60) -> list[Any]:
-    """Every n-th value and the last: no more than a picture can show."""
-    step = -(-len(values) // most)
+def thinned(values: Sequence[Any]) -> list[Any]:
+    """Every n-th value and the last: no more than a chart can show."""
+    step = -(-len(values) // POINTS_PER_LINE)
     return [*values[:-1][::step], values[-1]]

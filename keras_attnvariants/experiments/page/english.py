@@ -39,13 +39,13 @@ def number(value: float) -> str:
     return text.rstrip("0").rstrip(".")
 
 
-def signed(value: float, digits: int = 2) -> str:
+def signed(value: float) -> str:
     """`fixed` for a difference, with its sign unless it is rounded to 0.
 
     >>> signed(0.3), signed(-0.3), signed(0.001)
     ('+0.30', '−0.30', '0.00')
     """
-    text = fixed(value, digits)
+    text = fixed(value)
     return f"+{text}" if value > 0 and text.strip("0.,") else text
 
 
