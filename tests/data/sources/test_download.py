@@ -76,7 +76,7 @@ def test_download(web, folders, capsys):
 @pytest.mark.parametrize("length", [len(CONTENT) + 1, len(CONTENT) - 1])
 def test_bodies_of_another_length_than_announced(web, folders, length):
     web[URL] = CONTENT, {"Content-Length": str(length)}
-    with pytest.raises(FetchError, match=r"corpus\.zip cannot be .* 7,000 of .* came"):
+    with pytest.raises(FetchError, match=r"corpus\.zip cannot .* 7,000 of .* arrived"):
         download_file(URL, *folders)
 
 
