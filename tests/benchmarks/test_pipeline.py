@@ -70,13 +70,13 @@ def test_both_programs_see_the_same_batches(pipeline):
 
 
 def test_a_slow_pipeline_is_seen(pipeline, measured, monkeypatch):
-    make = data._pairs
+    make = data._padded_arrays
 
     def slow(*arguments):
         time.sleep(0.2)
         return make(*arguments)
 
-    monkeypatch.setattr(data, "_pairs", slow)
+    monkeypatch.setattr(data, "_padded_arrays", slow)
     ratios = measured()
     assert ratios[pipeline.MEMORY] == 1
     assert ratios[pipeline.PIPELINE] > 1.5

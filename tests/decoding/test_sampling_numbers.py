@@ -7,7 +7,7 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.decoding.sampling import threefry
 from keras_attnvariants.decoding.sampling import uniform
-from keras_attnvariants.decoding.sampling import unsigned
+from keras_attnvariants.decoding.sampling import to_uint32
 from tests.decoding.toys import COMPILERS
 
 
@@ -21,7 +21,7 @@ from tests.decoding.toys import COMPILERS
     ],
 )
 def test_known_answers(key, counter, expected):
-    found = threefry(tuple(map(unsigned, key)), tuple(map(unsigned, counter)))
+    found = threefry(tuple(map(to_uint32, key)), tuple(map(to_uint32, counter)))
     assert tuple(int(ops.convert_to_numpy(x)) for x in found) == expected
 
 
