@@ -6,8 +6,8 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.decoding.sampling import threefry
-from keras_attnvariants.decoding.sampling import uniform
 from keras_attnvariants.decoding.sampling import to_uint32
+from keras_attnvariants.decoding.sampling import uniform
 from tests.decoding.toys import COMPILERS
 
 
