@@ -53,7 +53,7 @@ class TrainedModel(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class FineTuning:
-    """How a run begins with a trained model, and which weights are trained.
+    """Start of a run with a trained model, and the weights that it trains.
 
     Attributes:
         model: name or address of a trained model, folder of one, or folder of a run,

@@ -54,7 +54,7 @@ def test_paths_are_those_of_a_corpus_that_was_moved(folder):
 
 def test_alignments_need_texts(folder, tmp_path):
     (tmp_path / "links").write_text("0-0\n" * 4)
-    with pytest.raises(ValueError, match="two texts"):
+    with pytest.raises(ValueError, match="two text files"):
         load(folder, alignments=tmp_path / "links")
 
 

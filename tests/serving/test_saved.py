@@ -205,7 +205,7 @@ def test_options_are_for_all_or_for_each(with_options, texts):
     assert {each.text for each in mixed[1::2]} == {""}
     with pytest.raises(ValueError, match=r"`max_length` must be one, .*\(8\).* 2"):
         with_options.translate_with(texts, max_length=[1, 2])
-    with pytest.raises(ValueError, match="position 3, .*'min_length': 5, 'max_len"):
+    with pytest.raises(ValueError, match="position 3 .*'min_length': 5, 'max_len"):
         with_options.translate_with(texts[:4], min_length=5, max_length=[None, 6, 7, 5])
     with pytest.raises(ValueError, match="`min_length` must be int32"):
         with_options.translate_with(texts, min_length=1.5)

@@ -109,7 +109,7 @@ def test_options_are_columns():
 
 def test_a_wrong_option_names_its_text():
     translator = Recorder(**reply(3, Status.WRONG_OPTION))
-    with pytest.raises(ValueError, match="position 2, .*'max_length': 1"):
+    with pytest.raises(ValueError, match="position 2 .*'max_length': 1"):
         translator.translate_with(["a", "b", "c"], max_length=[9, 9, 1])
 
 

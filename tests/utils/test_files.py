@@ -108,7 +108,7 @@ def test_files_of_objects_or_junk_are_not_read_as_arrays(tmp_path):
     [
         (b'{"a": [1, 2', "cut short or not JSON"),
         (b"", "cut short or not JSON"),
-        (b"\xff\xfe\xff", "no text"),
+        (b"\xff\xfe\xff", "not text"),
         (b"[" * 200_000, "nested too deeply"),
         (b" " * (1 << 26) + b"1", "larger than"),
         (None, "is missing"),
