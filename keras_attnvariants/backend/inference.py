@@ -162,13 +162,8 @@ class _Copier:
         if not self.multiplies_integers(embedding):
             return embedding
         scale = self.values(embedding.embeddings_scale)
-        product = IntegerProduct(
-            rows,
-            dtype,
-            maxima=column_maxima(scale),
-            transposed=True,
-            fixed=self.fixed,
-        )
+        options = {"maxima": column_maxima(scale), "fixed": self.fixed}
+        product = IntegerProduct(rows, dtype, transposed=True, **options)
         return Table(rows, product, scale)
 
     def multiplies_integers(self, layer: Any) -> bool:

@@ -225,11 +225,9 @@ class TokenizedCorpus:
         def batch(index: int) -> list[np.ndarray]:
             shape, lines = plan.batch(index)
             arrays = _padded_arrays(source, target, shape, lines, stride)
-            return (
-                arrays
-                if links is None
-                else [*arrays, _alignment_matrices(links, shape, lines)]
-            )
+            if links is not None:
+                arrays.append(_alignment_matrices(links, shape, lines))
+            return arrays
 
         def element(index: Tensor) -> tuple[dict[str, Tensor], Tensor, Tensor]:
             found = tf.numpy_function(batch, [index], dtypes)

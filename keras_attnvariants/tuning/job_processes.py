@@ -200,11 +200,8 @@ def run_job(job: Job, connection: Connection) -> None:
     except (ValueError, OSError, ArithmeticError) as error:
         traceback.print_exc()
         connection.send(" ".join(str(error).split()))
-        sys.exit(
-            DISK_IS_FULL
-            if getattr(error, "errno", None) in DISK_FULL_ERRORS
-            else FAILED
-        )
+        is_full = getattr(error, "errno", None) in DISK_FULL_ERRORS
+        sys.exit(DISK_IS_FULL if is_full else FAILED)
 
 
 def run_when_unlocked(job: Job, report: Callable[[float, str], None]) -> None:

@@ -156,9 +156,9 @@ def quality_against_cost(rank: Ranking, cost: str) -> Panel | None:
     for name in filter(rank.scores.__contains__, costs):
         score, found = rank.scores[name], rank.differences.get(name)
         spread = score.deviation or 0.0
-        lead = f" ({signed(found.difference)})" if found else ", the baseline"
+        diff = f" ({signed(found.difference)})" if found else ", the baseline"
         price = f"{fixed(costs[name], shown.digits)} {shown.unit}"
-        text = f"{name}: {fixed(score.mean)} {rank.metric}{lead}, {shown.name} {price}"
+        text = f"{name}: {fixed(score.mean)} {rank.metric}{diff}, {shown.name} {price}"
         point = Point(
             costs[name],
             score.mean,
