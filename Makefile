@@ -182,7 +182,7 @@ serving-start-int8:
 	$(call BENCHMARK,serving,start --precision int8)
 
 serving-requests:
-	$(call BENCHMARK,serving_requests)
+	$(call BENCHMARK,serving_requests,--width 64)
 
 peers:
 	$(call BENCHMARK,decoding,peers)

@@ -32,7 +32,7 @@ class Head(NamedTuple):
         return f"layer {self.depth}, head {self.number}"
 
 
-class Reading(maps.Reading):
+class AttentionExample(maps.AttentionExample):
     """The attention weights of a model on the sentence, for the layers of one class.
 
     Args:
@@ -83,37 +83,37 @@ class Reading(maps.Reading):
 # The panels of each variant
 
 
-def learned(reading: Reading, *places: str) -> list[Panel]:
+def learned(example: AttentionExample, *places: str) -> list[Panel]:
     """The sharpest head for each role."""
     return [
-        reading.panel(place, str(head), head.weights)
+        example.panel(place, str(head), head.weights)
         for place in places
-        for head in reading.sharpest(place)
+        for head in example.sharpest(place)
     ]
 
 
-def hard_coded(reading: Reading, *places: str) -> list[Panel]:
+def hard_coded(example: AttentionExample, *places: str) -> list[Panel]:
     """The heads of the last layer, one for each offset."""
     panels = []
     for place in places:
-        for _, layer, weights in reading.layers(place)[-1:]:
+        for _, layer, weights in example.layers(place)[-1:]:
             for offset in dict.fromkeys(layer.offsets):
                 where = f"offset {offset:+d}" if offset else "offset 0"
                 found = weights[layer.offsets.index(offset)]
-                panels.append(reading.panel(place, where, found))
+                panels.append(example.panel(place, where, found))
     return panels
 
 
-def recurrent(reading: Reading) -> list[Panel]:
+def recurrent(example: AttentionExample) -> list[Panel]:
     """All heads of the last layer."""
-    heads = reading.heads("cross")
+    heads = example.heads("cross")
     last = heads[-heads[-1].number :]
-    return [reading.panel("cross", str(head), head.weights) for head in last]
+    return [example.panel("cross", str(head), head.weights) for head in last]
 
 
-def phrase(reading: Reading) -> list[Panel]:
+def phrase(example: AttentionExample) -> list[Panel]:
     """The weights of one head of cross-attention, by query and order of n-grams."""
-    [head] = reading.sharpest("cross")
+    [head] = example.sharpest("cross")
     structure, panels = head.layer.structure, []
     groups = structure.groups(head.layer.num_heads)
     orders = [group.orders for group in groups for _ in range(group.num_heads)]
@@ -121,14 +121,14 @@ def phrase(reading: Reading) -> list[Panel]:
     for stream, m in enumerate(structure.query_orders):
         for block, n in enumerate(orders[head.number - 1]):
             what = f"{head}: {grams(m)} to {grams(n)}"
-            panels.append(reading.panel("cross", what, found[:, stream, block]))
+            panels.append(example.panel("cross", what, found[:, stream, block]))
     return panels
 
 
-def lstm(reading: Reading) -> list[Panel]:
+def lstm(example: AttentionExample) -> list[Panel]:
     """The decoder's only head."""
-    weights = reading.scores["decoder"]["cross"][0, 0]
-    return [reading.panel("cross", "previous state", weights)]
+    weights = example.scores["decoder"]["cross"][0, 0]
+    return [example.panel("cross", "previous state", weights)]
 
 
 def grams(order: int) -> str:
@@ -136,20 +136,20 @@ def grams(order: int) -> str:
     return {1: "tokens", 2: "pairs"}.get(order, f"{order}-grams")
 
 
-def ngrams(reading: Reading) -> list[Panel]:
+def ngrams(example: AttentionExample) -> list[Panel]:
     """The change in the output of the first layer when a token is zeroed.
 
     These layers have no weights to draw. The change is measured by its norm, relative
     to the largest change in the row.
     """
     embed = {
-        "encoder": reading.model.embeddings.embed_source,
-        "decoder": reading.model.embeddings.embed_target,
+        "encoder": example.model.embeddings.embed_source,
+        "decoder": example.model.embeddings.embed_target,
     }
     panels = []
-    for place, ids in zip(embed, reading.inputs.values(), strict=True):
-        block = getattr(reading.model, f"{place}_blocks")[0]
-        if type(block.self_attention).__name__ != reading.layer:
+    for place, ids in zip(embed, example.inputs.values(), strict=True):
+        block = getattr(example.model, f"{place}_blocks")[0]
+        if type(block.self_attention).__name__ != example.layer:
             continue
         x = block.self_residual.sublayer_input(embed[place](ids))
         length = x.shape[1]
@@ -161,7 +161,7 @@ def ngrams(reading: Reading) -> list[Panel]:
         change = keras.ops.convert_to_numpy(change).T  # [output, left out]
         share = change / np.maximum(change.max(-1, keepdims=True), 1e-9)
         share = share.round(4)  # products may round the rows of a batch differently
-        panels.append(reading.panel(place, "layer 1: what each token changes", share))
+        panels.append(example.panel(place, "layer 1: what each token changes", share))
     return panels
 
 
@@ -177,24 +177,24 @@ class Picture:
     """
 
     layer: str
-    panels: Callable[[Reading], list[Panel]]
+    panels: Callable[[AttentionExample], list[Panel]]
     run: str = ""
 
 
 PICTURES = {
     "dot_product": Picture(
         "DotProductAttention",
-        lambda reading: learned(reading, "encoder", "decoder", "cross"),
+        lambda example: learned(example, "encoder", "decoder", "cross"),
         run="base",
     ),
     "hard_coded": Picture(
         "HardCodedAttention",
-        lambda reading: hard_coded(reading, "encoder", "decoder"),
+        lambda example: hard_coded(example, "encoder", "decoder"),
         run="hc-sa",
     ),
     "hard_coded_cross": Picture(
         "HardCodedCrossAttention",
-        lambda reading: hard_coded(reading, "cross"),
+        lambda example: hard_coded(example, "cross"),
         run="hc-all",
     ),
     "recurrent_cross": Picture(
@@ -205,12 +205,12 @@ PICTURES = {
     "concatenated_ngram": Picture("ConcatenatedNgram", ngrams),
     "local_attention": Picture(
         "LocalAttention",
-        lambda reading: learned(reading, "encoder", "decoder"),
+        lambda example: learned(example, "encoder", "decoder"),
         run="local-attention",
     ),
     "linear": Picture(
         "LinearAttention",
-        lambda reading: learned(reading, "encoder", "decoder"),
+        lambda example: learned(example, "encoder", "decoder"),
         run="linear",
     ),
     "seq2seq_lstm": Picture("Seq2SeqLSTM", lstm, run="lstm"),
@@ -247,7 +247,10 @@ def main(
         if folder is None:
             typer.echo(f"{name}: no run with {picture.layer} in {runs}")
             continue
-        draw(picture.panels(Reading(folder, picture.layer)), output / f"{name}.png")
+        draw(
+            picture.panels(AttentionExample(folder, picture.layer)),
+            output / f"{name}.png",
+        )
         typer.echo(f"{name}: drawn from {folder}")
 
 

@@ -165,7 +165,7 @@ def judged(
             for pair, is_right in zip(chunk, (right > wrong).tolist(), strict=True):
                 yield pair, name, is_right
     if empty:
-        raise ValueError("There are no contrastive pairs of these categories.")
+        raise ValueError("There are no contrastive pairs to judge.")
 
 
 def changed_word(reference: str, contrastive: str) -> int:

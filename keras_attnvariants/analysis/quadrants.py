@@ -18,8 +18,8 @@ from keras_attnvariants.analysis.streams import layer_sums
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.evaluation import attention_maps
+from keras_attnvariants.evaluation.attention_maps import AttentionExample
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
-from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import layer_weights
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.chunks import chunks
@@ -148,7 +148,8 @@ def quadrant_maps(model: Any, tokenizer: Any, source: str, target: str) -> Quadr
     """The weights of all quadrants on a sentence (Nguyen and Joty 2018, Fig. 4 to 6).
 
     Args:
-        model, tokenizer, source, target: see `Reading`; the model has phrase attention.
+        model, tokenizer, source, target: see `AttentionExample`; the model has phrase
+            attention.
 
     Returns:
         A row for each query and n-gram; the picture has one colour scale.
@@ -157,26 +158,26 @@ def quadrant_maps(model: Any, tokenizer: Any, source: str, target: str) -> Quadr
         ValueError: the sentence does not fit the model, or no layer has phrase
             attention.
     """
-    maps = maps_of(Reading(model, tokenizer, source, target))
+    maps = maps_of(AttentionExample(model, tokenizer, source, target))
     if not maps.rows:
         raise ValueError(NO_PHRASES)
     return maps
 
 
-def maps_of(reading: Reading) -> QuadrantMaps:
+def maps_of(example: AttentionExample) -> QuadrantMaps:
     """The weights of all quadrants of all layers."""
     rows = [
         cell
-        for layer in layer_weights(reading.model, reading.scores)
+        for layer in layer_weights(example.model, example.scores)
         if has_quadrants(layer)
-        for cell in cells(layer, reading)
+        for cell in cells(layer, example)
     ]
     return QuadrantMaps.of("heat-maps", rows, 1)
 
 
-def cells(layer: LayerWeights, reading: Reading) -> Iterator[QuadrantWeight]:
+def cells(layer: LayerWeights, example: AttentionExample) -> Iterator[QuadrantWeight]:
     """The cells of the heat maps of a layer on one sentence."""
-    source, target = reading.axes["encoder"][0], reading.axes["decoder"][0]
+    source, target = example.axes["encoder"][0], example.axes["decoder"][0]
     queries = source if layer.place == "encoder" else target
     keys = target if layer.place == "decoder" else source
     mean = quadrants(layer)[0].mean(0)  # [T, M, N, S]

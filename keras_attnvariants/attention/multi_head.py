@@ -177,7 +177,7 @@ def merge_heads(x: Tensor) -> Tensor:
     return reshape(x, (*sizes(x)[:-2], x.shape[-2] * x.shape[-1]))
 
 
-class SideBySide(keras.initializers.Initializer):
+class PerHeadInitializer(keras.initializers.Initializer):
     """Initializes the matrices of all heads, `[H, ..., units]`, as one matrix.
 
     Keras would treat such a kernel as a convolution kernel.

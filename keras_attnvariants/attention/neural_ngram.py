@@ -18,8 +18,8 @@ from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import mask_or_ones
 from keras_attnvariants.attention.calls import zero_masked
 from keras_attnvariants.attention.multi_head import MultiHeadBase
+from keras_attnvariants.attention.multi_head import PerHeadInitializer
 from keras_attnvariants.attention.multi_head import ProjectedAttention
-from keras_attnvariants.attention.multi_head import SideBySide
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
 from keras_attnvariants.attention.registry import register_attention
@@ -234,7 +234,7 @@ class NeuralNgram(NgramLayer, MultiHeadBase):
         self, name: str, vectors: int, use_bias: bool
     ) -> keras.layers.EinsumDense:
         """A built linear layer over concatenated vectors, with one matrix per group."""
-        initializer = SideBySide(self.kernel_initializer.clone())
+        initializer = PerHeadInitializer(self.kernel_initializer.clone())
         layer = keras.layers.EinsumDense(
             "blvgd,gvdo->blgo",
             output_shape=(None, self.groups, self.units // self.groups),

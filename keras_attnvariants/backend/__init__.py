@@ -4,16 +4,17 @@ Everything else in the package is written with `keras.ops` alone.
 """
 
 from keras_attnvariants.backend.blocks import jit_by_rows as jit_by_rows
-from keras_attnvariants.backend.blocks import runs_by_rows as runs_by_rows
+from keras_attnvariants.backend.blocks import splits_rows as splits_rows
+from keras_attnvariants.backend.compilation import bfloat16_cost as bfloat16_cost
 from keras_attnvariants.backend.compilation import constant as constant
 from keras_attnvariants.backend.compilation import faster_floats as faster_floats
 from keras_attnvariants.backend.compilation import gains_from_xla as gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla as in_xla
 from keras_attnvariants.backend.compilation import jit as jit
 from keras_attnvariants.backend.compilation import keep_programs as keep_programs
+from keras_attnvariants.backend.compilation import keep_result as keep_result
+from keras_attnvariants.backend.compilation import kept_result as kept_result
 from keras_attnvariants.backend.compilation import name as name
-from keras_attnvariants.backend.compilation import remember as remember
-from keras_attnvariants.backend.compilation import remembered as remembered
 from keras_attnvariants.backend.compilation import shared_tensor as shared_tensor
 from keras_attnvariants.backend.distribution import (
     check_one_replica as check_one_replica,
@@ -40,12 +41,12 @@ from keras_attnvariants.backend.shapes import VectorLists as VectorLists
 from keras_attnvariants.backend.shapes import as_matrix as as_matrix
 from keras_attnvariants.backend.shapes import at_least as at_least
 from keras_attnvariants.backend.shapes import at_most as at_most
-from keras_attnvariants.backend.shapes import of_any_rows as of_any_rows
 from keras_attnvariants.backend.shapes import reshape as reshape
 from keras_attnvariants.backend.shapes import section as section
 from keras_attnvariants.backend.shapes import sizes as sizes
 from keras_attnvariants.backend.shapes import swap_rows as swap_rows
 from keras_attnvariants.backend.shapes import take as take
+from keras_attnvariants.backend.shapes import with_unknown_rows as with_unknown_rows
 from keras_attnvariants.backend.softmax import fused_attention as fused_attention
 from keras_attnvariants.backend.softmax import (
     has_fused_attention as has_fused_attention,

@@ -42,14 +42,14 @@ def jit_by_rows(
     program = jit(function)
 
     def by_rows(*inputs: Tensor) -> NestedTensors:
-        if runs_by_rows():
+        if splits_rows():
             return in_blocks(program, inputs, rows)
         return program(*inputs)
 
     return by_rows
 
 
-def runs_by_rows() -> bool:
+def splits_rows() -> bool:
     """Whether `jit_by_rows` runs programs for blocks here.
 
     It does on a CPU if XLA does not compile the whole TensorFlow graph.

@@ -17,7 +17,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from keras_attnvariants.backend.blocks import runs_by_rows
+from keras_attnvariants.backend.blocks import splits_rows
 from keras_attnvariants.backend.compilation import Constant
 from keras_attnvariants.backend.compilation import shared_tensor
 from keras_attnvariants.backend.layers import Dense
@@ -168,7 +168,7 @@ class _Copier:
 
     def multiplies_integers(self, layer: Any) -> bool:
         """Whether a quantized layer is computed as a product of integers here."""
-        if self.fixed or not runs_by_rows():
+        if self.fixed or not splits_rows():
             return self.fixed and is_plain_int8(layer)
         import tensorflow as tf
 

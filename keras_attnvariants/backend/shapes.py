@@ -48,7 +48,7 @@ def sizes(x: Tensor) -> tuple[Size, ...]:
     return tuple(ops.shape(x))
 
 
-def of_any_rows(x: Tensor) -> Tensor:
+def with_unknown_rows(x: Tensor) -> Tensor:
     """A tensor of a TensorFlow graph whose number of rows counts as unknown.
 
     A loop may then change the number.

@@ -225,12 +225,12 @@ def attention(
     import_modules(imports)
     loaded, tokenizer = load(folder)
     from keras_attnvariants.data.tasks import task_of
-    from keras_attnvariants.evaluation.attention_maps import Reading
+    from keras_attnvariants.evaluation.attention_maps import AttentionExample
     from keras_attnvariants.evaluation.attention_maps import save
     from keras_attnvariants.evaluation.attention_pictures import PICTURES
 
     if translation is None:
         [translation] = translator_of(loaded, tokenizer).translate([source])
-    reading = Reading(loaded, tokenizer, source, translation)
-    save(PICTURES[task_of(loaded).picture](reading, layer), output)
+    example = AttentionExample(loaded, tokenizer, source, translation)
+    save(PICTURES[task_of(loaded).picture](example, layer), output)
     typer.echo(f"{translation}\n{output}")

@@ -169,9 +169,11 @@ def examine_environment(measure_precision: bool) -> Diagnosis:
         Finding(OK, "cache", f"{default_cache()} (environment: KAV_CACHE)"),
     ]
     if measure_precision:
+        from keras_attnvariants.backend import bfloat16_cost
         from keras_attnvariants.training.training_config import faster_precision
 
-        text = f"{faster_precision()} is faster here"
+        share = f"bfloat16 takes {bfloat16_cost():.2f} of float32's time"
+        text = f"{faster_precision()} is faster here: {share}"
         findings.append(Finding(OK, "precision", text))
     return Diagnosis("what is installed, and the machine", findings, [])
 

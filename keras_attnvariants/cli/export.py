@@ -138,7 +138,7 @@ def export(
     loaded, tokenizer = load(folder)
     written_for = None if ids_only else tokenizer
     path = kav.serving.export(loaded, written_for, output, version=version, **options)
-    show(path)
+    show(path, graph.precision)
     if deployment is not None:
         for file in kav.serving.write_deployment(path, deployment):
             typer.echo(file)
@@ -190,8 +190,9 @@ def export_other(
         typer.echo(f"{file} ({file.stat().st_size / 1e6:.1f} MB)")
 
 
-def show(path: Path) -> None:
-    """Prints the size and the signatures of an export."""
+def show(path: Path, precision: str) -> None:
+    """Prints the size, the signatures and the precision, as asked for, of an export."""
+    from keras_attnvariants import backend
     from keras_attnvariants.serving.folders import read_info
 
     info = read_info(path)
@@ -199,7 +200,12 @@ def show(path: Path) -> None:
     typer.echo(f"{path} ({size / 1e6:.1f} MB)")
     computed = info["precision"]
     stored = ", 8-bit integers" if computed["quantization"] else ""
-    typer.echo(f"  computes in {computed['dtype']}{stored}")
+    measured = ""
+    if precision == "auto" and not stored:
+        measured = (
+            f": bfloat16 takes {backend.bfloat16_cost():.2f} of float32's time here"
+        )
+    typer.echo(f"  computes in {computed['dtype']}{stored}{measured}")
     for name, signature in info["signatures"].items():
         typer.echo(f"  {name}: {signature['doc']}")
 

@@ -70,7 +70,7 @@ def import_(
     documents = {
         name: read_file(path) for name, path in found.items() if path.is_file()
     }
-    save_model(model, output, tokenizer, beside=documents)
+    save_model(model, output, tokenizer, extra_files=documents)
     typer.echo(
         f"{output}: {model.count_params():,} parameters, "
         f"{tokenizer.target.vocabulary_size:,} subwords"

@@ -71,7 +71,7 @@ def save_model(
     tokenizer: Tokenizer | None = None,
     *,
     packed: bool = False,
-    beside: Mapping[str, bytes] = MappingProxyType({}),
+    extra_files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> Path:
     """Writes a model folder: configuration, weights, tokenizer, checksums.
 
@@ -85,7 +85,7 @@ def save_model(
         tokenizer: the tokenizer that the model was trained with.
         packed: whether to store matrices in 8 bits, for a quarter of the size. The
             loaded model has the nearest float32 weights, and computes in float32.
-        beside: further files by name, such as a page `README.md` with the licence.
+        extra_files: their contents by name, such as a `README.md` with the licence.
 
     Returns:
         The folder.
@@ -118,7 +118,7 @@ def save_model(
         writer.write_bytes(WEIGHTS, packing.pack(weights) if packed else weights)
         if tokenizer is not None:
             writer.write_bytes(TOKENIZER, tokenizer.model_bytes)
-        for name, data in beside.items():
+        for name, data in extra_files.items():
             writer.write_bytes(name, data)
     return folder
 

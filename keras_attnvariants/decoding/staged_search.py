@@ -200,7 +200,7 @@ class StagedSearch:
 
         rows = ops.arange(ops.shape(state.done)[0], dtype="int32")
         parts = rows, results, self.context, tuple(state)
-        parts = keras.tree.map_structure(backend.of_any_rows, parts)
+        parts = keras.tree.map_structure(backend.with_unknown_rows, parts)
         _, _, results, *_ = ops.while_loop(is_unfinished, stage, (start_room, *parts))
         empty = dict.fromkeys(self.State._fields, ())
         return self.State(**empty | dict(zip(self.RESULTS, results, strict=True)))

@@ -104,7 +104,7 @@ def layer_weights(model: Any, scores: Mapping[str, Any]) -> Iterator[LayerWeight
             yield LayerWeights(place, int(number or 0) + 1, weights, layer)
 
 
-class Reading:
+class AttentionExample:
     """A model, a source and its target, and the weights between their positions.
 
     Args:

@@ -13,8 +13,8 @@ import numpy as np
 from keras_attnvariants.evaluation.aligned_translations import Words
 from keras_attnvariants.evaluation.aligned_translations import words
 from keras_attnvariants.evaluation.attention_maps import INK
+from keras_attnvariants.evaluation.attention_maps import AttentionExample
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
-from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import figure_of
 from keras_attnvariants.models.speech import HOP
 from keras_attnvariants.models.speech import NUM_MELS
@@ -34,20 +34,20 @@ SHADE = "#f59e0b"
 HERTZ = (250, 500, 1000, 2000, 4000)
 
 
-def heads(reading: Reading, depth: int | None = None) -> "Figure":
+def heads(example: AttentionExample, depth: int | None = None) -> "Figure":
     """The weights of all heads of a layer, as matrices.
 
     Args:
-        reading: a model, a source and its target.
+        example: a model, a source and its target.
         depth: number of the layer; `None` for the highest with weights.
 
     Raises:
         ValueError: no such layer has weights.
     """
-    return figure_of(reading.rows(depth))
+    return figure_of(example.rows(depth))
 
 
-def spectrogram(reading: Reading, depth: int | None = None) -> "Figure":
+def spectrogram(example: AttentionExample, depth: int | None = None) -> "Figure":
     """The features of a recording, and below them the attention of its transcript.
 
     The upper rows are the 80 features of the front end, with mean 0 and variance 1. The
@@ -58,9 +58,9 @@ def spectrogram(reading: Reading, depth: int | None = None) -> "Figure":
     """
     from matplotlib.figure import Figure
 
-    found = cross_attention(reading, depth)
-    ids = reading.inputs["source_ids"]
-    features = np.asarray(reading.model.embeddings.source.features(ids)[0])
+    found = cross_attention(example, depth)
+    ids = example.inputs["source_ids"]
+    features = np.asarray(example.model.embeddings.source.features(ids)[0])
     tokens, positions = found.weights.shape
     size = SPECTROGRAM, TOKEN * tokens
     figure = Figure(figsize=(WIDTH, sum(size) + AXES), layout="constrained")
@@ -74,10 +74,10 @@ def spectrogram(reading: Reading, depth: int | None = None) -> "Figure":
     places = np.interp(HERTZ, middles / filters.sum(axis=0), np.arange(NUM_MELS) + 0.5)
     above.set_yticks(places, [f"{hertz:,} Hz" for hertz in HERTZ])
     above.set_title("log-mel features", fontsize=9, color=INK, loc="left")
-    end = positions * reading.model.source_stride / SAMPLE_RATE
+    end = positions * example.model.source_stride / SAMPLE_RATE
     extent = (0, end, tokens - 0.5, -0.5)
     below.imshow(found.weights, vmin=0, extent=extent, **image)
-    below.set_yticks(range(tokens), reading.axes["cross"][0])
+    below.set_yticks(range(tokens), example.axes["cross"][0])
     what = f"{title(found)}: the darkest is {found.weights.max():.0%}"
     below.set_title(what, fontsize=9, color=INK, loc="left")
     below.set_xlabel("seconds", fontsize=9, color=INK)
@@ -88,7 +88,7 @@ def spectrogram(reading: Reading, depth: int | None = None) -> "Figure":
     return figure
 
 
-def document(reading: Reading, depth: int | None = None) -> "Figure":
+def document(example: AttentionExample, depth: int | None = None) -> "Figure":
     """A summary, and its document with the attended words shaded.
 
     The shade of a word is its cross-attention weight, averaged over heads and summed
@@ -99,8 +99,8 @@ def document(reading: Reading, depth: int | None = None) -> "Figure":
     from matplotlib.figure import Figure
     from matplotlib.patches import Rectangle
 
-    found = cross_attention(reading, depth)
-    source, summary = words(reading.source_pieces), words(reading.target_pieces)
+    found = cross_attention(example, depth)
+    source, summary = words(example.source_pieces), words(example.target_pieces)
     # Without EOS, which is not a word of the summary.
     sums = found.weights[:-1].sum(axis=0)
     sums = np.bincount(source.numbers, sums, minlength=len(source.texts))
@@ -134,9 +134,9 @@ def document(reading: Reading, depth: int | None = None) -> "Figure":
     return figure
 
 
-def cross_attention(reading: Reading, depth: int | None) -> LayerWeights:
+def cross_attention(example: AttentionExample, depth: int | None) -> LayerWeights:
     """The cross-attention of a layer, weights `[T, S]`: the mean over its heads."""
-    [found] = reading.highest(depth, ["cross"]).values()
+    [found] = example.highest(depth, ["cross"]).values()
     return found._replace(weights=found.weights.mean(axis=0))
 
 
@@ -172,6 +172,6 @@ def layout(text: Words, weight: str = "normal") -> list[tuple[float, int, float]
     return places
 
 
-PICTURES: dict[str, Callable[[Reading, int | None], "Figure"]] = {
+PICTURES: dict[str, Callable[[AttentionExample, int | None], "Figure"]] = {
     each.__name__: each for each in (heads, document, spectrogram)
 }

@@ -224,9 +224,10 @@ class ComparisonSettings:
     def points(self) -> tuple[TestSettings, ...]:
         """Validation and first test set at each point of the budget."""
         parts = self.scores.points
+        tests = (TestSettings("validation", "validation"), self.test_sets[0])
         return tuple(
-            replace(test, name=f"{test.name} at {part} of {parts}", share=part / parts)
-            for test in (TestSettings("validation", "validation"), self.test_sets[0])
+            replace(test, name=f"{name} at {part} of {parts}", share=part / parts)
+            for name, test in {test.name: test for test in tests}.items()
             for part in range(1, parts + 1)
         )
 

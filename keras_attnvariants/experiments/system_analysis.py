@@ -16,7 +16,7 @@ from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis import COMPARISONS
 from keras_attnvariants.analysis import Table
 from keras_attnvariants.analysis.quadrants import maps_of
-from keras_attnvariants.evaluation.attention_maps import Reading
+from keras_attnvariants.evaluation.attention_maps import AttentionExample
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import measure_speed
 from keras_attnvariants.experiments.comparison_folder import EXAMINATION
@@ -263,14 +263,14 @@ class ExaminedRun:
     ) -> Iterator[AttentionLayer]:
         where = self.run.system.name, self.shown.name, number
         try:
-            reading = Reading(self.model, self.tokenizer, source, target)
+            example = AttentionExample(self.model, self.tokenizer, source, target)
         except ValueError:
             return  # it is empty, or longer than the model takes
-        for layer in reading.weights():
-            queries, keys = map(tuple, reading.axes[layer.place])
+        for layer in example.weights():
+            queries, keys = map(tuple, example.axes[layer.place])
             heads = np.round(layer.weights, DECIMALS).tolist()
             yield AttentionLayer(*where, layer.place, layer.depth, queries, keys, heads)
-        maps = maps_of(reading)
+        maps = maps_of(example)
         for (place, depth, query, key), rows, columns, weights in maps.matrices():
             queries, keys = tuple(rows), tuple(columns)
             heads = np.round([weights], DECIMALS).tolist()

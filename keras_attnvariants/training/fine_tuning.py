@@ -162,7 +162,7 @@ class FineTuning:
             )
         return taken
 
-    def leave_adapter(self, run: Path, preset: str) -> None:
+    def write_adapter(self, run: Path, preset: str) -> None:
         """Writes the changes that LoRA made to the model, if it was used.
 
         Args:

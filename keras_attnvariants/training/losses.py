@@ -15,8 +15,8 @@ from keras import ops
 from keras_attnvariants.attention.registry import Saved
 from keras_attnvariants.backend import check_one_replica
 from keras_attnvariants.backend import jit_by_rows
-from keras_attnvariants.backend import remember
-from keras_attnvariants.backend import remembered
+from keras_attnvariants.backend import keep_result
+from keras_attnvariants.backend import kept_result
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.typing import Tensor
 
@@ -139,7 +139,7 @@ def smoothed_cross_entropy(
     @ops.custom_gradient
     def loss(x: Tensor) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
         found = normalizer, at_label, total = compiled(statistics)(x, rows)
-        remember(logits, labels, found)
+        keep_result(logits, labels, found)
         others = total - at_label - ops.cast(x[:, pad_id], "float32")
         value = mass * normalizer - (1.0 - smoothing) * at_label - share * others
 
@@ -166,7 +166,7 @@ def negative_log_probabilities(logits: Tensor, labels: Tensor) -> Tensor:
     Returns:
         float32 `[B, T]`.
     """
-    found = remembered(logits, labels)
+    found = kept_result(logits, labels)
     if found is None:
         rows = ops.reshape(logits, (-1, logits.shape[-1])), ops.reshape(labels, (-1,))
         found = compiled(statistics)(*rows)

@@ -253,7 +253,7 @@ def train_preset(
     )
     # Models are loaded by all processes or by none, and the others have no folder.
     if fine_tuning is not None and process_count() == 1:
-        fine_tuning.leave_adapter(run_dir, preset.name)
+        fine_tuning.write_adapter(run_dir, preset.name)
     return result
 
 

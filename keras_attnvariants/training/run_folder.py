@@ -37,7 +37,7 @@ from keras_attnvariants.training.time_limits import TimeLimit
 from keras_attnvariants.training.training_loop import TrainingLoop
 from keras_attnvariants.training.validation import ValidationScore
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.files import odd_file
+from keras_attnvariants.utils.files import not_plain_file
 from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.machine import hardware
@@ -195,14 +195,15 @@ class RunFolder:
         return ended is not None and (self._limit is None or self._limit.limit > ended)
 
     def _print_start(self, state: LoadedState | None) -> None:
-        size, steps = self.loop.model.count_params(), self.loop.config.steps
+        model, steps = self.loop.model, self.loop.config.steps
+        size = f"{model.count_params():,} parameters in {model.dtype_policy.name}"
         step = 0 if state is None else state.progress["step"]
         time = ""
         if state is not None and self._limit is not None:
             spent, limit = self._limit.seconds, self._limit.limit
             left = clock(max(limit - spent, 0.0))
             time = f", {clock(spent)} of {clock(limit)} spent, {left} left"
-        print(f"{self.path}: {size:,} parameters, update {step} of {steps}{time}.")
+        print(f"{self.path}: {size}, update {step} of {steps}{time}.")
         if state is not None and state.progress["stopped"]:
             print("It was stopped early; more `steps`, `patience` or time continue it.")
 
@@ -212,7 +213,7 @@ class RunFolder:
         if importlib.util.find_spec("tensorboard"):
             folder = self.path / "tensorboard"
             if links := [p for p in (folder, *folder.rglob("*")) if p.is_symlink()]:
-                raise odd_file(links[0])
+                raise not_plain_file(links[0])
             others.insert(0, keras.callbacks.TensorBoard(folder, write_graph=False))
         every = self.loop.config.save_every
         saver = StateSaver(self.loop.progress, self.request, every, self._save)

@@ -21,7 +21,7 @@ from keras_attnvariants.training.state import TrainingState
 from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import faster_precision
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.files import OddFileError
+from keras_attnvariants.utils.files import NotPlainFileError
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import read_file
 from keras_attnvariants.utils.files import read_json
@@ -129,7 +129,7 @@ def read_settings(run_dir: Path) -> dict[str, Any]:
         if {"training", "model"} <= settings.keys():
             return settings
         problem = f"{CONFIG} is incomplete. Received: {path}"
-    except OddFileError:
+    except NotPlainFileError:
         raise
     except (DamagedFolderError, AttributeError) as error:
         problem = str(error)

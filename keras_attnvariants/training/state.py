@@ -157,7 +157,7 @@ def numbered(directory: Path, kind: str) -> list[Path]:
     """Folders such as `state-00000007`, for the kind `"state"`, in order of number.
 
     Raises:
-        OddFileError: the folder that they are in is a link.
+        NotPlainFileError: the folder that they are in is a link.
     """
     found = [name for name in names_in(directory) if name.startswith(f"{kind}-")]
     return [directory / name for name in found if name[len(kind) + 1 :].isdecimal()]

@@ -29,7 +29,7 @@ class DamagedFolderError(ValueError):
     """A file of the folder is missing, cut short or not what was written."""
 
 
-class OddFileError(DamagedFolderError):
+class NotPlainFileError(DamagedFolderError):
     """A link, a pipe or the like is in the place of a file or folder."""
 
 
@@ -50,22 +50,22 @@ def open_plain(
         The descriptor.
 
     Raises:
-        OddFileError: a link, a pipe or the like is in its place.
+        NotPlainFileError: a link, a pipe or the like is in its place.
         OSError: it cannot be opened.
     """
     path = Path(path)
     depth = len(path.relative_to(below or path.parent).parts)
     for folder in path.parents[: depth - 1]:
         if folder.is_symlink():
-            raise odd_file(folder)
+            raise not_plain_file(folder)
     if path.is_symlink() or (path.exists() and not path.is_file()):
-        raise odd_file(path)
+        raise not_plain_file(path)
     return os.open(path, flags | _NO_LINK, 0o666)
 
 
-def odd_file(path: Path) -> OddFileError:
+def not_plain_file(path: Path) -> NotPlainFileError:
     """The error about what is in the place of a file or folder."""
-    return OddFileError(
+    return NotPlainFileError(
         f"{path.name} must be a plain file or folder, no link and no pipe: remove it, "
         f"or replace it by what it stands for. Received: {path}"
     )

@@ -24,7 +24,7 @@ from keras_attnvariants.utils.files import NewFile
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import file_size
 from keras_attnvariants.utils.files import flush
-from keras_attnvariants.utils.files import odd_file
+from keras_attnvariants.utils.files import not_plain_file
 from keras_attnvariants.utils.files import read_json
 
 MANIFEST = "manifest.json"
@@ -188,12 +188,12 @@ def names_in(path: Path) -> list[str]:
     """The names in a folder that is not a link, sorted; none if there is no folder.
 
     Raises:
-        OddFileError: it is a link, or no folder.
+        NotPlainFileError: it is a link, or no folder.
     """
     if not os.path.lexists(path):
         return []
     if path.is_symlink() or not path.is_dir():
-        raise odd_file(path)
+        raise not_plain_file(path)
     return sorted(os.listdir(path))
 
 
@@ -201,7 +201,7 @@ def remove_leftovers(directory: Path) -> None:
     """Removes what a killed process had not finished writing.
 
     Raises:
-        OddFileError: the folder is a link.
+        NotPlainFileError: the folder is a link.
     """
     for name in names_in(directory):
         if name.startswith(REPLACED):

@@ -65,7 +65,7 @@ def open_locked(path: Path, wait: bool = False) -> int:
 
     Raises:
         BlockingIOError: another process has it.
-        OddFileError: it is a link or a pipe.
+        NotPlainFileError: it is a link or a pipe.
         OSError: it cannot be written.
     """
     while True:

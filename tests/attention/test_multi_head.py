@@ -13,7 +13,7 @@ from keras_attnvariants.attention import HardCodedAttention
 from keras_attnvariants.attention import NeuralNgram
 from keras_attnvariants.attention import PhraseAttention
 from keras_attnvariants.attention import RecurrentCrossAttention
-from keras_attnvariants.attention.multi_head import SideBySide
+from keras_attnvariants.attention.multi_head import PerHeadInitializer
 from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.multi_head import merge_heads
 from keras_attnvariants.attention.multi_head import split_heads
@@ -117,11 +117,11 @@ def test_kernels_of_heads_are_drawn_as_one_matrix():
         assert shape == (5, 6)
         return ops.convert_to_tensor(constant)
 
-    rows = SideBySide(whole, before=3)
+    rows = PerHeadInitializer(whole, before=3)
     np.testing.assert_array_equal(to_numpy(rows((2, 6))), constant[3:])
     heads = constant[3:].reshape(2, 3, 2).swapaxes(0, 1)
     np.testing.assert_array_equal(to_numpy(rows((3, 2, 2))), heads)
-    twin = SideBySide("ones", before=4).clone()
+    twin = PerHeadInitializer("ones", before=4).clone()
     assert (type(twin.initializer), twin.before) == (keras.initializers.Ones, 4)
 
 

@@ -12,8 +12,8 @@ from keras import ops
 from keras_attnvariants import backend
 from keras_attnvariants.backend import compilation
 from keras_attnvariants.backend import constant
-from keras_attnvariants.backend import remember
-from keras_attnvariants.backend import remembered
+from keras_attnvariants.backend import keep_result
+from keras_attnvariants.backend import kept_result
 from keras_attnvariants.backend import shared_tensor
 
 
@@ -188,8 +188,8 @@ def test_values_of_a_graph_are_found_by_both_tensors():
     @tf.function
     def graph(x, y):
         double = 2 * x
-        remember(x, y, (double,))
-        found.extend(remembered(*pair) for pair in ((x, y), (x, double), (y, x)))
+        keep_result(x, y, (double,))
+        found.extend(kept_result(*pair) for pair in ((x, y), (x, double), (y, x)))
         return found[0][0] is double
 
     assert graph(tf.constant(1.0), tf.constant(2.0))
@@ -201,27 +201,26 @@ def test_values_of_an_inner_graph_are_not_kept():
     def graph(x, y):
         @tf.function
         def inner():
-            remember(x, y, x + y)
+            keep_result(x, y, x + y)
             return x + y
 
         inner()
-        return remembered(x, y) is None
+        return kept_result(x, y) is None
 
     assert graph(tf.constant(1.0), tf.constant(2.0))
 
 
 def test_nothing_is_kept_of_eager_tensors():
     x = tf.constant(1.0)
-    remember(x, x, x + x)
-    assert remembered(x, x) is None
+    keep_result(x, x, x + x)
+    assert kept_result(x, x) is None
 
 
 @pytest.mark.parametrize(
     ("seconds", "faster"), [(0.5, "bfloat16"), (0.9, "float32"), (2, "float32")]
 )
 def test_bfloat16_has_to_be_clearly_faster(seconds, faster, monkeypatch):
-    found = {"bfloat16": seconds, "float32": 1.0}
-    monkeypatch.setattr(compilation, "shortest_seconds", lambda *arguments: found)
+    monkeypatch.setattr(compilation, "bfloat16_cost", lambda: seconds)
     assert backend.faster_floats() == faster
 
 
@@ -230,10 +229,10 @@ def test_what_is_timed_is_a_product_of_the_dtype(monkeypatch):
 
     def shortest(products, clock):
         timed.update({dtype: product() for dtype, product in products.items()})
-        return dict.fromkeys(products, 1.0)
+        return {"bfloat16": 0.5, "float32": 2.0}
 
     monkeypatch.setattr(compilation, "shortest_seconds", shortest)
-    assert backend.faster_floats() == "float32"
+    assert backend.bfloat16_cost.__wrapped__() == 0.25
     assert timed == {"bfloat16": 512, "float32": 512}
 
 

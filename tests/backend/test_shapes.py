@@ -79,7 +79,7 @@ def test_a_loop_may_change_a_number_of_rows_that_is_forgotten():
 
     @tf.function
     def halved(x):
-        start = backend.of_any_rows(x), backend.of_any_rows(tf.constant(3))
+        start = backend.with_unknown_rows(x), backend.with_unknown_rows(tf.constant(3))
         assert start[0].shape.as_list() == [None, 2] and start[1].shape == ()
         return tf.while_loop(
             lambda x, count: tf.shape(x)[0] > count,

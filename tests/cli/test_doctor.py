@@ -6,10 +6,10 @@ import pytest
 import tensorflow as tf
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import compilation
 from keras_attnvariants.cli import doctor
 from keras_attnvariants.cli.doctor import DAMAGED
 from keras_attnvariants.cli.doctor import NOTE
-from keras_attnvariants.training import training_config
 from keras_attnvariants.utils import machine
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
@@ -92,9 +92,10 @@ def test_an_extra_needs_all_of_its_packages(monkeypatch):
 
 
 def test_the_precision_is_measured_on_request(monkeypatch):
-    monkeypatch.setattr(training_config, "faster_precision", lambda: "float32")
-    found = doctor.examine_environment(measure_precision=True)
-    assert found.findings[-1].text == "float32 is faster here"
+    monkeypatch.setattr(compilation, "bfloat16_cost", lambda: 1.5)
+    monkeypatch.setattr(backend, "bfloat16_cost", lambda: 1.5)
+    [*_, found] = doctor.examine_environment(measure_precision=True).findings
+    assert found.text == "float32 is faster here: bfloat16 takes 1.50 of float32's time"
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from keras_attnvariants import backend
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 
@@ -57,7 +58,9 @@ def test_a_signature_that_does_not_exist(kav, run_folder, tmp_path):
 
 @pytest.mark.slow
 def test_the_precision_of_an_export_is_printed(kav, run_folder, tmp_path):
+    cost = f"{backend.bfloat16_cost():.2f} of float32's time here"
     for precision, found in (
+        ("auto", f"{backend.faster_floats()}: bfloat16 takes {cost}\n"),
         ("float32", "computes in float32\n"),
         ("int8-weights", ", 8-bit integers\n"),
     ):

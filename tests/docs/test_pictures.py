@@ -106,7 +106,7 @@ def test_every_variant_is_drawn(pictures, runs, tmp_path, capsys):
 def test_panels_show_what_they_say(pictures, runs):
     for name, picture in pictures.PICTURES.items():
         folder = pictures.run_of(picture, runs)
-        panels = picture.panels(pictures.Reading(folder, picture.layer))
+        panels = picture.panels(pictures.AttentionExample(folder, picture.layer))
         assert len(panels) == NUMBER_OF_PANELS[name], name
         for panel in panels:
             assert panel.weights.shape == (len(panel.rows), len(panel.columns))
@@ -115,8 +115,8 @@ def test_panels_show_what_they_say(pictures, runs):
 
 def test_the_effect_of_neighbours_ends_with_the_window(pictures, runs):
     picture = pictures.PICTURES["neural_ngram"]
-    reading = pictures.Reading(runs / picture.run / "best", picture.layer)
-    encoder, decoder = (panel.weights for panel in picture.panels(reading))
+    example = pictures.AttentionExample(runs / picture.run / "best", picture.layer)
+    encoder, decoder = (panel.weights for panel in picture.panels(example))
     assert not np.triu(decoder, 1).any()
     assert not np.tril(decoder, -5).any()
     assert np.triu(encoder, 5).any()  # by way of the maximum

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import keras_attnvariants as kav
+from keras_attnvariants.evaluation.attention_maps import AttentionExample
 from keras_attnvariants.evaluation.attention_maps import Panel
-from keras_attnvariants.evaluation.attention_maps import Reading
 from keras_attnvariants.evaluation.attention_maps import figure_of
 from keras_attnvariants.evaluation.attention_maps import label
 
@@ -18,9 +18,9 @@ def tokenizer():
     return kav.Tokenizer.train([SOURCE, TARGET, "eine kleine Maus"], 22)
 
 
-def reading(tokenizer, *places, layers=2):
+def example(tokenizer, *places, layers=2):
     model = kav.Transformer(22, layers, 8, 8, *places, max_length=40)
-    return Reading(model, tokenizer, SOURCE, TARGET)
+    return AttentionExample(model, tokenizer, SOURCE, TARGET)
 
 
 def check_panels(rows):
@@ -34,7 +34,7 @@ def check_panels(rows):
 
 def test_all_heads_of_the_highest_layer_with_weights(tokenizer):
     first = kav.DotProductAttention(num_heads=1)
-    found = reading(tokenizer, LEARNED, LEARNED, [first, None])
+    found = example(tokenizer, LEARNED, LEARNED, [first, None])
     rows = found.rows()
     check_panels(rows)
     titles = [[panel.title for panel in row] for row in rows]
@@ -52,14 +52,14 @@ def test_all_heads_of_the_highest_layer_with_weights(tokenizer):
 @pytest.mark.parametrize("structure", [kav.Homogeneous((1, 1)), kav.Interleaved()])
 def test_phrases_are_shown_by_their_tokens(tokenizer, structure):
     phrases = kav.PhraseAttention(num_heads=2, structure=structure)
-    rows = reading(tokenizer, LEARNED, LEARNED, phrases).rows()
+    rows = example(tokenizer, LEARNED, LEARNED, phrases).rows()
     check_panels(rows)
     np.testing.assert_allclose(rows[-1][0].weights.sum(-1), 1, atol=1e-3)
 
 
 def test_a_recurrent_model(tokenizer):
     model = kav.Seq2SeqLSTM(22, 8, 8, max_length=40)
-    [[panel]] = Reading(model, tokenizer, SOURCE, TARGET).rows()
+    [[panel]] = AttentionExample(model, tokenizer, SOURCE, TARGET).rows()
     check_panels([[panel]])
 
 
@@ -67,9 +67,9 @@ def test_a_model_or_a_layer_without_weights(tokenizer):
     ngrams = kav.NeuralNgram(num_heads=2)
     causal = kav.NeuralNgram(num_heads=2, causal=True)
     with pytest.raises(ValueError, match="No layer of this model has attention"):
-        reading(tokenizer, ngrams, causal, None).rows()
+        example(tokenizer, ngrams, causal, None).rows()
     with pytest.raises(ValueError, match="No layer 3 of this model"):
-        reading(tokenizer, LEARNED, LEARNED, LEARNED).rows(depth=3)
+        example(tokenizer, LEARNED, LEARNED, LEARNED).rows(depth=3)
 
 
 def test_many_positions_have_small_cells_and_fewer_labels():
@@ -83,12 +83,12 @@ def test_many_positions_have_small_cells_and_fewer_labels():
 def test_texts_without_tokens_or_with_too_many(tokenizer, text):
     model = kav.Transformer(22, 1, 8, 8, LEARNED, LEARNED, LEARNED, max_length=40)
     with pytest.raises(ValueError, match="from 1 to 39 positions. Received: "):
-        Reading(model, tokenizer, text, TARGET)
+        AttentionExample(model, tokenizer, text, TARGET)
 
 
 def test_unknown_characters_are_shown_on_both_sides(tokenizer):
     model = kav.Transformer(22, 1, 8, 8, LEARNED, LEARNED, LEARNED, max_length=40)
-    found = Reading(model, tokenizer, "ein §", "a §")
+    found = AttentionExample(model, tokenizer, "ein §", "a §")
     assert "".join(found.source_pieces) == "▁ein▁§"
     assert "".join(found.target_pieces) == "▁a▁§"
 

@@ -9,7 +9,7 @@ from keras_attnvariants.data.tasks import TASKS
 from keras_attnvariants.evaluation import attention_pictures as pictures
 from keras_attnvariants.evaluation.aligned_translations import Words
 from keras_attnvariants.evaluation.aligned_translations import words
-from keras_attnvariants.evaluation.attention_maps import Reading
+from keras_attnvariants.evaluation.attention_maps import AttentionExample
 from keras_attnvariants.models.speech import log_mels
 from keras_attnvariants.models.speech import mel_filters
 from keras_attnvariants.models.speech import samples_to_ids
@@ -20,10 +20,10 @@ DOCUMENT = "The old house costs $x^ and $5. " * 6 + "A mouse lives there, too."
 SUMMARY = "A mouse costs $5."
 
 
-def cross_weights(reading):
+def cross_weights(example):
     """Those of the highest layer, `[T, S]`."""
-    [*_, block] = reading.model.decoder_blocks
-    return reading.scores[block.name]["cross"][0].mean(axis=0)
+    [*_, block] = example.model.decoder_blocks
+    return example.scores[block.name]["cross"][0].mean(axis=0)
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def speech(tmp_path_factory):
     recordings.write(path, np.concatenate(samples))
     model, subwords = recordings.toy_model()
     tokenizer = kav.data.AudioTokenizer(subwords)
-    return Reading(model, tokenizer, str(path), "one two")
+    return AttentionExample(model, tokenizer, str(path), "one two")
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +43,7 @@ def summary():
     model = kav.Transformer(
         tokenizer.vocabulary_size, 2, 8, 8, LEARNED, LEARNED, LEARNED
     )
-    return Reading(model, tokenizer, DOCUMENT, SUMMARY)
+    return AttentionExample(model, tokenizer, DOCUMENT, SUMMARY)
 
 
 def test_every_task_has_a_picture():

@@ -168,3 +168,13 @@ def test_names_are_different_as_folders(tmp_path):
     path = toy_file(tmp_path, tmp_path, systems, **{'"base"': '"a b"'})
     with pytest.raises(ValueError, match="'a b' and 'a:b'"):
         read_settings(path)
+
+
+def test_validation_as_the_first_test_set_has_one_translation_for_each_point(tmp_path):
+    changes = {
+        'test = "test"': 'validation = "validation"',
+        "[scores]": "[scores]\npoints = 2",
+    }
+    path = toy_file(tmp_path, tmp_path, **changes)
+    names = [test.name for test in read_settings(path).translated]
+    assert names == ["validation", "validation at 1 of 2", "validation at 2 of 2"]

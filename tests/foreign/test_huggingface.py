@@ -83,7 +83,9 @@ def test_a_model_is_saved_loaded_and_searched(tmp_path):
     written(tmp_path / "theirs")
     model, tokenizer = converted(read_huggingface(tmp_path / "theirs"))
     before = kav.Translator(model, tokenizer, xla=False).translate(["the old horse"])
-    kav.save_model(model, tmp_path / "ours", tokenizer, beside={"README.md": b"CC"})
+    kav.save_model(
+        model, tmp_path / "ours", tokenizer, extra_files={"README.md": b"CC"}
+    )
     assert (tmp_path / "ours" / "README.md").read_bytes() == b"CC"
     loaded = kav.load_model(tmp_path / "ours")
     assert loaded.tokenizer.sha256 == tokenizer.sha256

@@ -41,7 +41,7 @@ def folder(run_folder, tmp_path_factory):
     model, tokenizer = kav.load_model(run_folder / "best")
     path = tmp_path_factory.mktemp("packed") / "model"
     beside = {"LICENSE": b"CC BY 2.0"}
-    return kav.save_model(model, path, tokenizer, packed=True, beside=beside)
+    return kav.save_model(model, path, tokenizer, packed=True, extra_files=beside)
 
 
 @pytest.fixture(params=["hf", "kaggle"])

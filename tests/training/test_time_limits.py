@@ -105,7 +105,10 @@ def test_training_ends_when_the_time_is_up(clock, tmp_path, capsys):
     _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 0.2)])
     assert result.step == 12
     output = capsys.readouterr().out
-    assert "update 12 of 80, 0:12 of 0:12 spent, 0:00 left.\nIt was stopped" in output
+    assert (
+        " in float32, update 12 of 80, 0:12 of 0:12 spent, 0:00 left.\nIt was stopped"
+        in output
+    )
     _, result = toy.run(tmp_path, config, callbacks=[Ticking(clock, 0.3)])
     assert result.step == 18
     assert (

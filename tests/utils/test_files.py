@@ -10,7 +10,7 @@ import pytest
 
 from keras_attnvariants.utils import files
 from keras_attnvariants.utils.files import DamagedFolderError
-from keras_attnvariants.utils.files import OddFileError
+from keras_attnvariants.utils.files import NotPlainFileError
 from keras_attnvariants.utils.files import file_entry
 from keras_attnvariants.utils.files import open_plain
 from keras_attnvariants.utils.files import read_file
@@ -82,9 +82,9 @@ def test_only_plain_files_are_opened(tmp_path, kind):
     else:
         os.mknod(path, 0o600 | stat.S_IFSOCK)
     for read in (read_json, read_file, file_entry, read_npz):
-        with pytest.raises(OddFileError, match="no link and no pipe.*Received: "):
+        with pytest.raises(NotPlainFileError, match="no link and no pipe.*Received: "):
             read(path)
-    with pytest.raises(OddFileError), open(path, "ab", opener=open_plain):
+    with pytest.raises(NotPlainFileError), open(path, "ab", opener=open_plain):
         pass
     assert not elsewhere.exists() or elsewhere.read_text() == "{}"
     if kind != "folder":

@@ -12,7 +12,7 @@ import threading
 
 import pytest
 
-from keras_attnvariants.utils.files import OddFileError
+from keras_attnvariants.utils.files import NotPlainFileError
 from keras_attnvariants.utils.locks import LOCK
 from keras_attnvariants.utils.locks import FolderInUseError
 from keras_attnvariants.utils.locks import lock_folder
@@ -110,6 +110,9 @@ def test_a_link_in_the_place_of_the_lock_is_not_followed(tmp_path):
     (tmp_path / "run").mkdir()
     (tmp_path / "theirs").write_text("content")
     (tmp_path / "run" / LOCK).symlink_to(tmp_path / "theirs")
-    with pytest.raises(OddFileError, match="no link"), lock_folder(tmp_path / "run"):
+    with (
+        pytest.raises(NotPlainFileError, match="no link"),
+        lock_folder(tmp_path / "run"),
+    ):
         pass
     assert (tmp_path / "theirs").read_text() == "content"

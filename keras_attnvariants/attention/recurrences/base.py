@@ -15,7 +15,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.dot_product import DotProductAttention
-from keras_attnvariants.attention.multi_head import SideBySide
+from keras_attnvariants.attention.multi_head import PerHeadInitializer
 from keras_attnvariants.attention.registry import Options
 from keras_attnvariants.backend import scan
 from keras_attnvariants.utils.typing import NestedTensors
@@ -47,7 +47,7 @@ class RecurrentLayer(DotProductAttention):
             rows_before: if its kernel extends the kernel of an input projection,
                 number of rows of that kernel; otherwise 0.
         """
-        initializer = SideBySide(self.kernel_initializer, rows_before)
+        initializer = PerHeadInitializer(self.kernel_initializer, rows_before)
         return self.dense(f"recurrent_{name}", input_width, units, False, initializer)
 
     def recurrent_head_dense(
@@ -68,7 +68,7 @@ class RecurrentLayer(DotProductAttention):
         """
         initializer = self.kernel_initializer
         if rows_before:
-            initializer = SideBySide(initializer, rows_before)
+            initializer = PerHeadInitializer(initializer, rows_before)
         layer = keras.layers.EinsumDense(
             equation,
             output_shape=(None, self.num_heads, widths[1]),

@@ -22,7 +22,7 @@ from keras_attnvariants.attention.recurrences.feedback import Factors
 from keras_attnvariants.attention.recurrences.feedback import Feedback
 from keras_attnvariants.attention.registry import PACKAGE
 from keras_attnvariants.backend import jit_by_rows
-from keras_attnvariants.backend import runs_by_rows
+from keras_attnvariants.backend import splits_rows
 from keras_attnvariants.backend.softmax import MASKED_LOGIT
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
@@ -90,7 +90,7 @@ class PreviousContext(Feedback):
         plain = functools.partial(super().scan, inputs, factors, is_training, reverse)
         length = ops.shape(factors[0])[2]
         is_short = len(factors) == 1 or (isinstance(length, int) and length < LONG)
-        if is_short or not is_training or not runs_by_rows():
+        if is_short or not is_training or not splits_rows():
             return plain()
         program = compiled(tuple(inputs), reverse)
         by_xla = functools.partial(scan_by_xla, program, inputs, factors)

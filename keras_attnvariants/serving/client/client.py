@@ -50,7 +50,7 @@ class Client(BaseTranslator):
         timeout: seconds for a request, including retries.
         retries: how often to send a request again while the server is not available,
             after random pauses that double. Other failures are not retried.
-        together: number of concurrent requests of one call.
+        concurrency: number of concurrent requests of one call.
         max_message_bytes: largest size of a request or a reply, in bytes.
         headers: sent with every request, such as `{"authorization": "Bearer …"}`.
 
@@ -78,7 +78,7 @@ class Client(BaseTranslator):
         max_batch: int | None = None,
         timeout: float = 60.0,
         retries: int = 5,
-        together: int = 4,
+        concurrency: int = 4,
         max_message_bytes: int = 1 << 24,
         headers: Mapping[str, str] | None = None,
     ) -> None:
@@ -94,7 +94,7 @@ class Client(BaseTranslator):
         self.max_batch = check_integer("max_batch", limit)
         self.timeout = check_positive("timeout", timeout)
         self.retries = check_integer("retries", retries, minimum=0)
-        self.together = check_integer("together", together)
+        self.concurrency = check_integer("concurrency", concurrency)
         self._max_bytes = check_integer("max_message_bytes", max_message_bytes)
         self._longest = max_message_bytes // 8  # of a recording, to fit into a request
         self._known: dict[str, Signature] = {}
@@ -155,7 +155,7 @@ class Client(BaseTranslator):
         fitting = max(self._max_bytes // call.bytes_of_row, 1)
         rows, parts = zip(*call.batches(min(size, fitting)), strict=True)
         asks = [functools.partial(self._server.predict, call, part) for part in parts]
-        with ThreadPoolExecutor(self.together) as pool:
+        with ThreadPoolExecutor(self.concurrency) as pool:
             # After a failure, waiting requests do not start.
             found = list(pool.map(self._ask, asks))
         with reading_reply(self._server.address):

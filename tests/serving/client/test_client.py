@@ -84,7 +84,7 @@ def test_coroutines_get_the_same(protocol, service, found, texts):
 @BOTH
 def test_any_signature_can_be_asked(protocol, service, texts):
     texts = texts[:5]
-    with connect(service, protocol, together=1) as client:
+    with connect(service, protocol, concurrency=1) as client:
         whole = client.predict({"text": texts}, "align")
         signature = client.signatures()["align"]
         assert signature.inputs == {"text": TensorSpec("string", (None,))}
