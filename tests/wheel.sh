@@ -39,6 +39,7 @@ serving = package / "serving"
 assert (serving / "operators.toml").is_file()
 assert (serving / "messages.textproto").is_file()
 assert (package / "data" / "sentencepiece.textproto").is_file()
+assert (package / "evaluation" / "aligned.css").is_file()
 assert (serving / "templates" / "compose.yaml").is_file()
 assert (serving / "templates" / "proxy" / "nginx.conf").is_file()
 page = package / "experiments" / "page"

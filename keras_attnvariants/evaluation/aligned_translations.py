@@ -5,6 +5,7 @@ import itertools
 import time
 import unicodedata
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 import keras
@@ -23,27 +24,7 @@ LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
 _numbers = itertools.count()
 
 # Style sheet for pages that show `AlignedTranslations.html`.
-CSS = """
-.kav-aligned { line-height: 1.9; margin-top: 0.5em; border-top: 1px solid #8884; }
-.kav-aligned, .kav-name { overflow-wrap: anywhere; }
-.kav-aligned p { font-weight: 600; }
-.kav-aligned [data-s] { background: rgb(245 158 11 / var(--weight, 0)); padding: 2px 0;
-  border-radius: 3px; }
-.kav-aligned [data-t] { all: unset; cursor: pointer; padding: 2px 0;
-  border-radius: 3px; }
-.kav-aligned [data-t]:hover, .kav-aligned [data-t]:focus { background: #f59e0b;
-  color: black; }
-.kav-aligned [data-t]:focus-visible { outline: 2px solid; }
-.kav-aligned ol { list-style: decimal; padding-left: 1.6em; }
-.kav-aligned .kav-score { opacity: 0.7; font-size: 0.85em; white-space: nowrap; }
-.kav-weights { overflow-x: auto; }
-.kav-weights table { border-collapse: collapse; line-height: 1.2; }
-.kav-weights td { min-width: 1.6em; border: 1px solid #8884;
-  background: rgb(245 158 11 / var(--weight)); }
-.kav-weights th { border: 0; padding: 2px 6px; font-weight: normal; text-align: right; }
-.kav-weights thead th { writing-mode: vertical-rl; transform: rotate(180deg);
-  text-align: left; }
-"""
+CSS = Path(__file__).with_name("aligned.css").read_text("utf-8")
 
 
 class Words(NamedTuple):
@@ -305,14 +286,11 @@ def weights_table(weights: np.ndarray, target: Words, source: Words) -> str:
 
 def shades(page: str, key: str, weights: np.ndarray) -> list[str]:
     """The rules that shade the words of the source while a target word is chosen."""
-    strongest = weights.max(initial=0.0)
-    if not strongest > 0.0:
-        return []
     chosen = f'{page}:has([data-t="{key}"]:is(:hover, :focus))'
     return [
-        f'{chosen} [data-s="{column}"] {{ --weight: {weight / strongest:.2f} }}\n'
-        for column, weight in enumerate(weights)
-        if weight >= 0.05 * strongest
+        f'{chosen} [data-s="{column}"] {{ --weight: {share:.2f} }}\n'
+        for column, share in enumerate(weights / (weights.max(initial=0.0) or 1.0))
+        if share >= 0.05
     ]
 
 
