@@ -199,15 +199,15 @@ class ExaminedRun:
 
     def table(self, name: str) -> AnalysisTable:
         """The table of an analysis; it has no rows if the model does not support it."""
-        s, known = self.settings, ANALYSES[name]
-        is_comparison = name in COMPARISONS
+        s, known, system = self.settings, ANALYSES[name], self.run.system.name
         data_name, data = self._data(name)
         arguments: list[Any] = [self.model, self.tokenizer]
         options: dict[str, Any] = {}
-        if is_comparison:
+        if name in COMPARISONS:
+            system = ""
             arguments.append(self._translators())
             options = {"samples": s.scores.samples, "tokenize": s.scores.tokenize}
-        table, note = Table.of(name, (), 0), ""
+        table, note = Table(known.title, ()), ""
         try:
             data = islice(data, s.analyses.sentences)
             table = known.function(*arguments, data, **options)
@@ -216,7 +216,7 @@ class ExaminedRun:
         return AnalysisTable(
             analysis=name,
             title=table.title,
-            system="" if is_comparison else self.run.system.name,
+            system=system,
             seed=self.run.seed,
             test_set=data_name,
             columns=table.columns,
@@ -256,27 +256,22 @@ class ExaminedRun:
             return
         pairs = list(zip(*self.run.folder.pairs(self.shown), strict=True))
         for number in evenly_spaced(len(pairs), wanted.attention_sentences):
-            yield from self._attention(number, *pairs[number])
-
-    def _attention(
-        self, number: int, source: str, target: str
-    ) -> Iterator[AttentionLayer]:
-        where = self.run.system.name, self.shown.name, number
-        try:
-            example = AttentionExample(self.model, self.tokenizer, source, target)
-        except ValueError:
-            return  # it is empty, or longer than the model takes
-        for layer in example.weights():
-            queries, keys = map(tuple, example.axes[layer.place])
-            heads = np.round(layer.weights, DECIMALS).tolist()
-            yield AttentionLayer(*where, layer.place, layer.depth, queries, keys, heads)
-        maps = maps_of(example)
-        for (place, depth, query, key), rows, columns, weights in maps.matrices():
-            queries, keys = tuple(rows), tuple(columns)
-            heads = np.round([weights], DECIMALS).tolist()
-            yield AttentionLayer(
-                *where, place, depth, queries, keys, heads, query, key, True
-            )
+            try:
+                example = AttentionExample(self.model, self.tokenizer, *pairs[number])
+            except ValueError:
+                continue  # it is empty, or longer than the model takes
+            where = self.run.system.name, self.shown.name, number
+            for place, depth, weights, _ in example.weights():
+                queries, keys = map(tuple, example.axes[place])
+                heads = np.round(weights, DECIMALS).tolist()
+                yield AttentionLayer(*where, place, depth, queries, keys, heads)
+            maps = maps_of(example)
+            for (place, depth, query, key), *texts, weights in maps.matrices():
+                queries, keys = map(tuple, texts)
+                heads = np.round([weights], DECIMALS).tolist()
+                yield AttentionLayer(
+                    *where, place, depth, queries, keys, heads, query, key, True
+                )
 
 
 def translator_of(sources: list[str], translations: list[str]) -> Translate:
