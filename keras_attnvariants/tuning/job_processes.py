@@ -129,9 +129,8 @@ class Pool:
         self._what = what
         self._total = max(total, 1)
         self._done = done
-        # The share of each job that is done, and the texts of running jobs.
-        self._shares: dict[str, float] = {}
-        self._texts: dict[str, str] = {}
+        # The share of each job that is done, and its text; no text once it has ended.
+        self._reports: dict[str, tuple[float, str]] = {}
         self._bar = Bar(PERCENT, "starting", bar_width=20, writes=True)
         self._bar.start()
 
@@ -154,11 +153,9 @@ class Pool:
                 continue
             if isinstance(message, str):
                 self.failed[job.name] = message
-                continue
-            share, text = message
-            found = 0.0 if job.name in self._shares else share
-            self._shares[job.name], self._texts[job.name] = share, text
-            self._show(found)
+            else:
+                found = 0.0 if job.name in self._reports else message[0]
+                self._show(job, message, found)
 
     def stop(self) -> None:
         """Tell all processes to save their state, and wait for them."""
@@ -175,16 +172,16 @@ class Pool:
             error = f"its process ended with status {status}, see {job.log}"
             self.failed.setdefault(job.name, error)
         self.is_over |= status == DISK_IS_FULL
-        self._shares[job.name] = 1.0
-        self._texts.pop(job.name, None)
         self._bar.print(f"{job.name}: {self.failed.get(job.name, 'done')}")
-        self._show()
+        self._show(job, (1.0, ""))
 
-    def _show(self, found: float = 0.0) -> None:
-        done = self._done + sum(self._shares.values())
-        ended = self._done + len(self._shares) - len(self._texts)
-        parts = [f"{ended:,} of {self._total:,} {self._what}"]
-        parts += [f"{name}: {text}" for name, text in self._texts.items()]
+    def _show(self, job: Job, report: tuple[float, str], found: float = 0.0) -> None:
+        self._reports[job.name] = report
+        reports = self._reports.items()
+        done = self._done + sum(share for _, (share, _) in reports)
+        texts = [f"{name}: {text}" for name, (_, text) in reports if text]
+        ended = self._done + len(reports) - len(texts)
+        parts = [f"{ended:,} of {self._total:,} {self._what}", *texts]
         self._bar.show(done / self._total, "; ".join(parts), found / self._total)
 
 
