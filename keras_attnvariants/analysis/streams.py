@@ -118,38 +118,35 @@ class Stream:
         self._scores = backend.jit(model.attention_scores, xla=False)
 
     def __iter__(self) -> Iterator[Batch]:
-        first = 0
-        for chunk in chunks(self.examples, min(CHUNK, task_of(self.model).at_once)):
-            yield from self._batches(chunk, first)
-            first += len(chunk)
+        size = min(CHUNK, task_of(self.model).at_once)
+        for chunk in chunks(enumerate(self.examples), size):
+            yield from self._batches(chunk)
         if not self.sentences:
             raise ValueError(
                 "There is no sentence to analyse that fits the model. Received: "
                 f"{self.skipped} that are empty or too long"
             )
 
-    def _batches(self, chunk: list[Example], first: int) -> Iterator[Batch]:
-        """The batches of a chunk, whose first pair has the number `first`."""
-        buckets: dict[int, list[int]] = {}
-        for index, (source, target, _) in enumerate(chunk):
+    def _batches(self, chunk: list[tuple[int, Example]]) -> Iterator[Batch]:
+        """The batches of some pairs and their numbers."""
+        buckets: dict[int, list[tuple[int, Example]]] = {}
+        for number, example in chunk:
+            source, target, _ = example
             longest = max(source_positions(self.model, len(source)), len(target) + 1)
             if len(source) and target and longest <= self.model.max_length:
                 # The next power of two: few shapes, and little padding.
                 length = max(SHORTEST, 1 << (longest - 1).bit_length())
                 length = min(length, self.model.max_length)
-                buckets.setdefault(length, []).append(index)
+                buckets.setdefault(length, []).append((number, example))
             else:
                 self.skipped += 1
-        for length, indices in sorted(buckets.items()):
+        for length in sorted(buckets):
             size = max(1, min(MAX_SENTENCES, MAX_WEIGHTS // length**2))
-            for chosen in chunks(indices, size):
-                examples = [chunk[index] for index in chosen]
+            for chosen in chunks(buckets[length], size):
+                numbers, examples = map(list, zip(*chosen, strict=True))
                 self.sentences += len(chosen)
-                yield Batch(
-                    np.array(chosen) + first,
-                    examples,
-                    self._layers(examples, size, length),
-                )
+                layers = self._layers(examples, size, length)
+                yield Batch(np.array(numbers), examples, layers)
 
     def _layers(
         self, examples: list[Example], size: int, length: int
@@ -171,14 +168,12 @@ class Stream:
             "decoder": (target, target),
             "cross": (target, source),
         }
-        found = []
-        for layer in layer_weights(model, self._scores(inputs)):
-            layer = layer._replace(weights=layer.weights[:count])
-            weights, place = layer.of_tokens(), layer.place
-            found.append(
-                BatchWeights(place, layer.depth, weights, *sides_of[place], layer)
-            )
-        return found
+        found = layer_weights(model, self._scores(inputs))
+        layers = (x._replace(weights=x.weights[:count]) for x in found)
+        return [
+            BatchWeights(x.place, x.depth, x.of_tokens(), *sides_of[x.place], x)
+            for x in layers
+        ]
 
 
 def encoded(tokenizer: Any, pairs: Pairs) -> Iterator[Example]:
