@@ -115,22 +115,17 @@ def draw_panel(
                 "dash": dash,
                 "label": f"{point.series}{SERIES_END}{point.label}",
             }
-            rows.append(row)
-    # Vega-Lite ends the process at characters that HTML does not allow.
-    scale = {"zero": False} | ({"nice": True, "domain": values} if values else {})
-    options = writable(
-        {
-            **panel._asdict(),
-            "rows": rows,
-            "scale": scale,
-            "has_intervals": any(point.low is not None for point in panel.points),
-            "dashes": DASHES,
-            "width": width,
-            "height": height,
-        }
+            rows.append(writable(row))
+    specification = SPECS.get_template(f"{panel.kind}.json").render(
+        writable(panel._asdict()),
+        rows=rows,
+        scale={"zero": False} | ({"nice": True, "domain": values} if values else {}),
+        has_intervals=any(point.low is not None for point in panel.points),
+        dashes=DASHES,
+        width=width,
+        height=height,
     )
-    template = SPECS.get_template(f"{panel.kind}.json")
-    drawn = vl_convert.vegalite_to_svg(template.render(options))
+    drawn = vl_convert.vegalite_to_svg(specification)
     for pattern, replacement in CLEANING.items():
         drawn = re.sub(pattern, replacement, drawn)
     drawn = re.sub(r' width="\d+" height="\d+"', "", drawn, count=1)
@@ -140,13 +135,12 @@ def draw_panel(
     return drawn.replace('class="marks"', 'class="marks many"', 1) if several else drawn
 
 
-def writable(value: Any) -> Any:
-    """A JSON value with U+FFFD for each character that HTML does not allow."""
-    if isinstance(value, str):
-        return printable(value)
-    if isinstance(value, Mapping):
-        return {key: writable(item) for key, item in value.items()}
-    return [writable(item) for item in value] if isinstance(value, list) else value
+def writable(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Values whose texts have U+FFFD for each character that HTML does not allow.
+
+    Vega-Lite ends the process at such characters.
+    """
+    return {k: printable(v) if isinstance(v, str) else v for k, v in values.items()}
 
 
 def quality_against_cost(rank: Ranking, cost: str) -> Panel | None:
