@@ -201,7 +201,10 @@ def sentence_tests(
         rng = np.random.default_rng(system.draws)
         varied = system.with_drawn_seeds(rng) - baseline.with_drawn_seeds(rng)
         both = tuple(map(float, np.quantile(varied, limits)))
-    ours, theirs = [of_seeds(each.statistics, common) for each in (system, baseline)]
+    ours, theirs = (
+        np.stack([each.statistics[seed] for seed in common or [*each.statistics][:1]])
+        for each in (system, baseline)
+    )
 
     def mean(sums: np.ndarray) -> float:  # of [seeds, k]
         return fmean(score_of_statistics(metric, row) for row in sums)
@@ -210,10 +213,7 @@ def sentence_tests(
         first = mean(kept @ ours + exchanged @ theirs)
         return abs(first - mean(kept @ theirs + exchanged @ ours))
 
-    means = [
-        mean(np.stack([*each.statistics.values()]).sum(1))
-        for each in (system, baseline)
-    ]
+    means = [fmean(each.scores().values()) for each in (system, baseline)]
     real, count = means[0] - means[1], ours.shape[1]
     if count < 2 or np.array_equal(ours, theirs):
         return SentenceTests(1.0, 1.0, real, real, *both)
@@ -240,8 +240,3 @@ def sentence_tests(
         *map(float, np.quantile(resampled, limits)),
         *both,
     )
-
-
-def of_seeds(values: Mapping[int, np.ndarray], seeds: Sequence[int]) -> np.ndarray:
-    """The values of runs with these seeds; if there are none, of the first run."""
-    return np.stack([values[seed] for seed in seeds or [*values][:1]])
