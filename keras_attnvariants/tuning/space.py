@@ -188,11 +188,11 @@ class SearchSpace:
         sizes, training = sizes | drawn[0], drawn[1]
         for role, given in self._candidates(preset).items():
             layers = []
-            for name, conditions in self._layers(role, preset):
-                with contextlib.ExitStack() as scopes:
-                    for condition in conditions:
-                        scope = hyperparameters.conditional_scope(*condition)
-                        scopes.enter_context(scope)
+            for name, condition in self._layers(role, preset).items():
+                scope: Any = contextlib.nullcontext()
+                if condition:
+                    scope = hyperparameters.conditional_scope(*condition)
+                with scope:
                     layer = draw_attention(hyperparameters, name, given)
                 if layer is not None:
                     layers.append(configuration(*layer, sizes, preset))
@@ -261,23 +261,23 @@ class SearchSpace:
 
     def _layers(
         self, role: str, preset: Preset
-    ) -> list[tuple[str, list[tuple[str, list[int]]]]]:
+    ) -> dict[str, tuple[str, list[int]] | None]:
         """Names and conditions of the choices of a place, one or one per layer."""
         if not self.per_layer:
-            return [(role, [])]
+            return {role: None}
         depth = "num_layers"
         if role != "encoder" and preset.options.get("num_decoder_layers"):
             depth = "num_decoder_layers"
         if depth not in self.sizes:
-            return [(f"{role}/{i}", []) for i in range(preset.options[depth])]
+            return {f"{role}/{i}": None for i in range(preset.options[depth])}
         values = to_values(depth, self.sizes[depth])
         counts: Sequence[int] = ends(values)
         if isinstance(values, Range):
             counts = range(counts[0], counts[1] + 1)
-        return [
-            (f"{role}/{i}", [(depth, [n for n in counts if n > i])])
+        return {
+            f"{role}/{i}": (depth, [n for n in counts if n > i])
             for i in range(max(counts))
-        ]
+        }
 
 
 def check_table(name: str, value: Any) -> None:
