@@ -19,7 +19,6 @@ from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
 from keras_attnvariants.experiments.settings import VocabularySettings
-from keras_attnvariants.models import SearchSettings
 from keras_attnvariants.presets import get
 from keras_attnvariants.training import faster_precision
 from keras_attnvariants.training.fine_tuning import FineTuning
@@ -193,11 +192,8 @@ class ComparisonFolder:
 
     def translator(self, model: Any, tokenizer: Any) -> Translator:
         """A translator with a model and the search of the comparison."""
-        search = SearchSettings.of(model, **vars(self.settings.decoding))
         # Without XLA: compiling every shape takes longer than a test set.
-        return Translator(
-            model, tokenizer, search.beam_size, search.length_penalty, xla=False
-        )
+        return Translator(model, tokenizer, **vars(self.settings.decoding), xla=False)
 
 
 @dataclass(frozen=True)
