@@ -135,10 +135,16 @@ def measured(pair: ContrastivePair) -> tuple[str, int]:
 def tallied(
     answers: Iterable[tuple[Hashable, bool]],
 ) -> dict[Any, tuple[int, int, float, float, float]]:
-    """Number of pairs, number and share of right ones, and interval, by key."""
+    """Number of pairs, number and share of right ones, and interval, by key.
+
+    Raises:
+        ValueError: there are no pairs.
+    """
     counts: dict[Hashable, list[int]] = {}
     for key, is_right in answers:
         counts.setdefault(key, [0, 0])[is_right] += 1
+    if not counts:
+        raise ValueError("There are no contrastive pairs to judge.")
     return {
         key: (wrong + right, right, *percent(right, wrong + right))
         for key, (wrong, right) in counts.items()
@@ -148,15 +154,10 @@ def tallied(
 def judged(
     model: Any, tokenizer: Any, pairs: Iterable[ContrastivePair]
 ) -> Iterator[tuple[ContrastivePair, str, bool]]:
-    """The pairs, and whether the model prefers their references by each score.
-
-    Raises:
-        ValueError: there are no pairs.
-    """
+    """The pairs, and whether the model prefers their references by each score."""
     # Without XLA: compiling for every shape takes longer than scoring.
-    score, empty = Translator(model, tokenizer, xla=False).score, True
+    score = Translator(model, tokenizer, xla=False).score
     for chunk in chunks(pairs, CHUNK):
-        empty = False
         targets = [pair.reference for pair in chunk]
         targets += [pair.contrastive for pair in chunk]
         log_probs, counts = score([pair.source for pair in chunk] * 2, targets)
@@ -164,8 +165,6 @@ def judged(
             right, wrong = np.split(values, 2)
             for pair, is_right in zip(chunk, (right > wrong).tolist(), strict=True):
                 yield pair, name, is_right
-    if empty:
-        raise ValueError("There are no contrastive pairs to judge.")
 
 
 def changed_word(reference: str, contrastive: str) -> int:
