@@ -85,8 +85,7 @@ def bleu_by_length(
         ValueError: there is no system or no pair, the edges do not rise, or a system
             does not return one string per source.
     """
-    steps = zip(edges, edges[1:], strict=False)
-    if not edges or any(first >= second for first, second in steps):
+    if not edges or list(edges) != sorted(set(edges)):
         raise ValueError(f"`edges` must rise. Received: {edges}")
     texts = list(pairs)
     lengths = np.array([count_words(reference) for _, reference in texts], "float64")

@@ -64,10 +64,7 @@ def read_contrastive(path: os.PathLike[str] | str) -> Iterator[ContrastivePair]:
             JSON file is not as described.
     """
     path = Path(path)
-    if path.is_dir():
-        yield from read_folder(path)
-    else:
-        yield from read_lingeval(path)
+    return read_folder(path) if path.is_dir() else read_lingeval(path)
 
 
 def read_folder(folder: Path) -> Iterator[ContrastivePair]:

@@ -22,6 +22,7 @@ from keras_attnvariants.analysis.pictures import Drawing
 from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.pictures import draw_panels
 from keras_attnvariants.evaluation.attention_maps import DOTS_PER_INCH
+from keras_attnvariants.utils.chunks import chunks
 from keras_attnvariants.utils.records import as_text
 from keras_attnvariants.utils.records import write_csv
 
@@ -143,11 +144,10 @@ class Table(JupyterMixin):
         ]
         room = width - sum(wide[name] for name in columns.keys() - {*values})
         most = max(1, room // max((wide[name] for name in values), default=1))
-        parts = [
-            {*values} - {*values[first : first + most]}
-            for first in range(0, max(len(values), 1), most)
+        return [
+            {n: columns[n] for n in columns if n in part or n not in values}
+            for part in [*chunks(values, most)] or [[]]
         ]
-        return [{n: columns[n] for n in columns if n not in rest} for rest in parts]
 
     def __str__(self) -> str:
         return as_text(self, WIDTH)

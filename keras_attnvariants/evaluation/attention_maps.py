@@ -176,10 +176,11 @@ class AttentionExample:
         Raises:
             ValueError: no such layer has weights.
         """
-        chosen: dict[str, LayerWeights] = {}
-        for layer in self.weights():
-            if depth in (None, layer.depth) and layer.place in places:
-                chosen[layer.place] = layer
+        chosen = {
+            layer.place: layer
+            for layer in self.weights()
+            if depth in (None, layer.depth) and layer.place in places
+        }
         if not chosen:
             which = "layer" if depth is None else f"layer {depth}"
             raise ValueError(

@@ -3,6 +3,7 @@
 Each function takes documents and their references, and returns a text per document.
 """
 
+import itertools
 import re
 from collections.abc import Callable
 from collections.abc import Sequence
@@ -17,12 +18,10 @@ _END = re.compile(r"(?<=[.!?])(?<!\b[A-Z]\.)[\"')\]”]*\s+(?![a-z])")
 
 def sentences_of(document: str) -> list[str]:
     """The sentences of a text, at least one."""
-    found, start = [], 0
-    for end in _END.finditer(document):
-        found.append(document[start : end.end()].strip())
-        start = end.end()
-    rest = document[start:].strip()
-    return [*found, rest] if rest or not found else found
+    ends = (end.end() for end in _END.finditer(document))
+    parts = itertools.pairwise([0, *ends, len(document)])
+    found = [document[start:end].strip() for start, end in parts]
+    return found if found[-1] else found[:-1] or found
 
 
 def lead(documents: Sequence[str], references: Sequence[Sequence[Any]]) -> list[str]:

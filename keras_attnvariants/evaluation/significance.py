@@ -82,9 +82,7 @@ def resampled(
     """
     if groups is not None:
         _, rows = np.unique(groups, return_inverse=True)
-        together = np.zeros((rows.max() + 1, counts.shape[1]))
-        np.add.at(together, rows, counts)
-        counts = together
+        counts = np.stack([counts[rows == n].sum(0) for n in range(rows.max() + 1)])
     shares = np.full(len(counts), 1 / len(counts))
     drawn = np.random.default_rng(seed).multinomial(len(counts), shares, samples)
     return np.array([score(sums) for sums in drawn @ counts])

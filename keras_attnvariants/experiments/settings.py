@@ -132,8 +132,7 @@ class VocabularySettings:
     @property
     def subwords(self) -> dict[str, Any]:
         """The given options, without the size."""
-        options = {k: v for k, v in vars(self).items() if k != "size"}
-        return {k: v for k, v in options.items() if v is not None}
+        return {k: v for k, v in vars(self).items() if k != "size" and v is not None}
 
 
 @dataclass(frozen=True)

@@ -161,8 +161,6 @@ def samples(
         numbers = {layer.number for layer in attention if layer.test_set == test.name}
         if test in (s.test_sets[0], s.shown):
             numbers.update(evenly_spaced(len(sources), s.scores.examples))
-        if not numbers:
-            continue
         texts: dict[str, list[str]] = {}
         for run in done:
             if run.system.name not in texts and run.has_translated(test):

@@ -66,8 +66,7 @@ class CostMeter(StatefulCallback):
 
     def get_state(self) -> dict[str, Any]:
         """Total processor time so far, and largest resident memory."""
-        now = time.process_time()
-        spent = now - (now if self._began is None else self._began)
+        spent = 0.0 if self._began is None else time.process_time() - self._began
         return {
             "cpu_seconds": self._before["cpu_seconds"] + spent,
             "memory_mib": max(self._before["memory_mib"], peak_mib()),

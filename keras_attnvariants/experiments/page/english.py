@@ -35,8 +35,7 @@ def number(value: float) -> str:
     >>> number(3.0), number(2.5)
     ('3', '2.5')
     """
-    text = fixed(value)
-    return text.rstrip("0").rstrip(".")
+    return fixed(value).rstrip("0").rstrip(".")
 
 
 def signed(value: float) -> str:

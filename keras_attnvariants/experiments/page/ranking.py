@@ -72,19 +72,20 @@ class Ranking:
         return self._scores_of(self.result.untrained)
 
     def _scores_of(self, names: Sequence[str]) -> dict[str, ScoreSummary]:
-        found = [self.result.score(name, self.test_set, self.metric) for name in names]
-        known = [score for score in found if score is not None]
+        where = self.test_set, self.metric
+        known = [score for name in names if (score := self.result.score(name, *where))]
         known.sort(key=lambda score: -self.sign * score.mean)
         return {score.system: score for score in known}
 
     @cached_property
     def differences(self) -> dict[str, Difference]:
         """The differences from the baseline, by system, in the order of the scores."""
-        found = {
-            name: self.result.difference(name, self.test_set, self.metric)
+        where = self.test_set, self.metric
+        return {
+            name: row
             for name in self.scores
+            if (row := self.result.difference(name, *where))
         }
-        return {name: row for name, row in found.items() if row is not None}
 
     @property
     def best(self) -> list[str]:
