@@ -150,21 +150,21 @@ def do_examination(
     folder.import_modules()
     s, run = folder.settings, folder.first_run(system)
     report(0.0, "loading")
-    examined = ExaminedRun(run, *load_run(run.path))
+    loaded = load_run(run.path)
     speed: tuple[float | None, float | None] = None, None
     if s.speed.runs:
         report(0.1, "measuring the speed of decoding")
         sources = folder.pairs(s.test_sets[0])[0][: s.speed.sentences]
-        translate = folder.translator(examined.model, examined.tokenizer).translate
+        translate = folder.translator(*loaded).translate
         measured = measure_speed(translate, sources, s.speed.runs)
         speed = measured.sentences_per_second, measured.tokens_per_second
     tables: list[AnalysisTable] = []
     names = analyses_of(folder, system)
     for number, name in enumerate(names):
         report(0.2 + 0.7 * number / len(names), name)
-        tables.append(examined.table(name))
+        tables.append(analyse(run, loaded, name))
     report(0.9, "attention weights")
-    attention = tuple(examined.attention())
+    attention = tuple(attention_layers(run, loaded))
     found = Examination(
         digest(folder, system), *speed, tuple(tables), attention, kind_of_processor()
     )
@@ -173,105 +173,87 @@ def do_examination(
     keep(run)
 
 
-@dataclass(frozen=True)
-class ExaminedRun:
-    """A run to examine, with its model."""
+def analysed(settings: ComparisonSettings) -> TestSettings:
+    """The test set of the analyses."""
+    wanted = settings.analyses.test_set
+    return next(test for test in settings.test_sets if test.name == wanted)
 
-    run: Run
-    model: Any
-    tokenizer: Any
 
-    @property
-    def settings(self) -> ComparisonSettings:
-        """The settings of the comparison."""
-        return self.run.folder.settings
+def analyse(run: Run, loaded: tuple[Any, Any], name: str) -> AnalysisTable:
+    """The table of an analysis; it has no rows if the model does not support it."""
+    s, known, system = run.folder.settings, ANALYSES[name], run.system.name
+    test = analysed(s)
+    arguments: list[Any] = [*loaded]
+    options: dict[str, Any] = {}
+    if name in COMPARISONS:
+        system = ""
+        arguments.append(translators(run, test))
+        options = {"samples": s.scores.samples, "tokenize": s.scores.tokenize}
+    if name in NEEDS:
+        data_name, data = data_beside_test_sets(s, name)
+    else:
+        test = s.shown or test if name == "heat-maps" else test
+        data_name, data = test.name, zip(*run.folder.pairs(test), strict=True)
+    table, note = Table(known.title, ()), ""
+    try:
+        data = islice(data, s.analyses.sentences)
+        table = known.function(*arguments, data, **options)
+    except ValueError as error:
+        note = " ".join(str(error).split())
+    return AnalysisTable(
+        analysis=name,
+        title=table.title,
+        system=system,
+        seed=run.seed,
+        test_set=data_name,
+        columns=table.columns,
+        rows=tuple(map(tuple, table.rows)),
+        sentences=table.sentences,
+        skipped=table.skipped,
+        source=known.source,
+        finding=known.finding,
+        definition=known.definition,
+        note=note,
+    )
 
-    @property
-    def test(self) -> TestSettings:
-        """The test set of the analyses."""
-        wanted = self.settings.analyses.test_set
-        return next(t for t in self.settings.test_sets if t.name == wanted)
 
-    @property
-    def shown(self) -> TestSettings:
-        """The test set of the sentences whose texts are kept."""
-        return self.settings.shown or self.test
-
-    def table(self, name: str) -> AnalysisTable:
-        """The table of an analysis; it has no rows if the model does not support it."""
-        s, known, system = self.settings, ANALYSES[name], self.run.system.name
-        data_name, data = self._data(name)
-        arguments: list[Any] = [self.model, self.tokenizer]
-        options: dict[str, Any] = {}
-        if name in COMPARISONS:
-            system = ""
-            arguments.append(self._translators())
-            options = {"samples": s.scores.samples, "tokenize": s.scores.tokenize}
-        table, note = Table(known.title, ()), ""
+def attention_layers(run: Run, loaded: tuple[Any, Any]) -> Iterator[AttentionLayer]:
+    """The weights of a model on a few sentences, if it has any."""
+    s, system = run.folder.settings, run.system.name
+    is_wanted = system in s.analyses.systems
+    if not is_wanted or not hasattr(loaded[0], "attention_scores"):
+        return
+    shown = s.shown or analysed(s)
+    pairs = list(zip(*run.folder.pairs(shown), strict=True))
+    for number in evenly_spaced(len(pairs), s.analyses.attention_sentences):
         try:
-            data = islice(data, s.analyses.sentences)
-            table = known.function(*arguments, data, **options)
-        except ValueError as error:
-            note = " ".join(str(error).split())
-        return AnalysisTable(
-            analysis=name,
-            title=table.title,
-            system=system,
-            seed=self.run.seed,
-            test_set=data_name,
-            columns=table.columns,
-            rows=tuple(map(tuple, table.rows)),
-            sentences=table.sentences,
-            skipped=table.skipped,
-            source=known.source,
-            finding=known.finding,
-            definition=known.definition,
-            note=note,
-        )
+            example = AttentionExample(*loaded, *pairs[number])
+        except ValueError:
+            continue  # it is empty, or longer than the model takes
+        where = system, shown.name, number
+        for place, depth, weights, _ in example.weights():
+            queries, keys = map(tuple, example.axes[place])
+            heads = np.round(weights, DECIMALS).tolist()
+            yield AttentionLayer(*where, place, depth, queries, keys, heads)
+        maps = maps_of(example)
+        for (place, depth, query, key), *texts, weights in maps.matrices():
+            queries, keys = map(tuple, texts)
+            heads = np.round([weights], DECIMALS).tolist()
+            yield AttentionLayer(
+                *where, place, depth, queries, keys, heads, query, key, True
+            )
 
-    def _data(self, name: str) -> tuple[str, Iterator[Any]]:
-        """The data of an analysis, preceded by their name."""
-        if name in NEEDS:
-            return data_beside_test_sets(self.settings, name)
-        test = self.shown if name == "heat-maps" else self.test
-        return test.name, zip(*self.run.folder.pairs(test), strict=True)
 
-    def _translators(self) -> dict[str, Translate]:
-        """The systems that have translated the test set, this one first."""
-        folder, own = self.run.folder, self.run.system
-        sources, _ = folder.pairs(self.test)
-        others = [system for system in self.settings.systems if system != own]
-        runs = [folder.first_run(system) for system in (own, *others)]
-        return {
-            run.system.name: translator_of(sources, run.translations(self.test))
-            for run in runs
-            if run.record is not None
-        }
-
-    def attention(self) -> Iterator[AttentionLayer]:
-        """The weights on a few sentences, if the model has any."""
-        wanted = self.settings.analyses
-        is_wanted = self.run.system.name in wanted.systems
-        if not is_wanted or not hasattr(self.model, "attention_scores"):
-            return
-        pairs = list(zip(*self.run.folder.pairs(self.shown), strict=True))
-        for number in evenly_spaced(len(pairs), wanted.attention_sentences):
-            try:
-                example = AttentionExample(self.model, self.tokenizer, *pairs[number])
-            except ValueError:
-                continue  # it is empty, or longer than the model takes
-            where = self.run.system.name, self.shown.name, number
-            for place, depth, weights, _ in example.weights():
-                queries, keys = map(tuple, example.axes[place])
-                heads = np.round(weights, DECIMALS).tolist()
-                yield AttentionLayer(*where, place, depth, queries, keys, heads)
-            maps = maps_of(example)
-            for (place, depth, query, key), *texts, weights in maps.matrices():
-                queries, keys = map(tuple, texts)
-                heads = np.round([weights], DECIMALS).tolist()
-                yield AttentionLayer(
-                    *where, place, depth, queries, keys, heads, query, key, True
-                )
+def translators(run: Run, test: TestSettings) -> dict[str, Translate]:
+    """The systems that have translated a test set, that of a run first."""
+    folder = run.folder
+    sources, _ = folder.pairs(test)
+    others = [system for system in folder.settings.systems if system != run.system]
+    return {
+        run.system.name: translator_of(sources, run.translations(test))
+        for run in (run, *map(folder.first_run, others))
+        if run.record is not None
+    }
 
 
 def translator_of(sources: list[str], translations: list[str]) -> Translate:
