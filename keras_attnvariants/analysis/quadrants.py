@@ -219,11 +219,9 @@ def winners(scores: np.ndarray) -> np.ndarray:
     Rows without weights are not counted.
     """
     highest = scores.max(-1)  # [B, H, T, M, N]
-    *_, streams, orders = highest.shape
-    rows = highest.reshape(-1, streams * orders)
-    chosen = rows.argmax(-1)[rows.max(-1) > 0]
-    count = np.bincount(chosen, minlength=streams * orders)
-    return count.reshape(streams, orders).astype("float64")
+    rows = highest.reshape(-1, highest[0, 0, 0].size)
+    wins = np.eye(rows.shape[1])[rows.argmax(-1)[rows.max(-1) > 0]]
+    return wins.sum(0).reshape(highest.shape[-2:])
 
 
 def by_quadrant(scores: np.ndarray) -> np.ndarray:

@@ -165,14 +165,12 @@ def check_references(references: Any, count: int) -> list[list[Any]]:
     several = isinstance(references, list | tuple) and references
     if not several or isinstance(references[0], str):
         references = [references]
-    sets: list[list[Any]] = []
-    for entry in references:
-        known = ["" if text is None else text for text in entry] if sets else entry
+    for number, entry in enumerate(references):
+        known = ["" if text is None else text for text in entry] if number else entry
         check_texts("references", known)
         if len(entry) != count:
             raise ValueError(
                 f"`references` must hold one reference per hypothesis. "
                 f"Received: {len(entry)} references for {count} hypotheses"
             )
-        sets.append([*entry])
-    return sets
+    return [[*entry] for entry in references]
