@@ -6,10 +6,11 @@ residual connection. No variant needs a formula, and counting a deep model takes
 longer than counting a shallow one.
 """
 
+import functools
 import json
 import random
-from collections import Counter
 from collections.abc import Callable
+from collections.abc import Iterator
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,10 +31,6 @@ WITHOUT_SUBLAYERS = {
     "cross_attention": None,
     "feed_forward": False,
 }
-
-
-# Counts by model class, its arguments, and the class of a layer in them.
-_counts: dict[tuple[type[keras.Model], str, type | None], int] = {}
 
 
 def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int:
@@ -59,53 +56,50 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
         return count_built(model, to_json(config))
     bare = {**config, **WITHOUT_SUBLAYERS}
     total = count_bare = count_built(model, to_json(bare))
-    for (argument, text), number in sublayers(config).items():
-        entry, cls = json.loads(text), None
+    for argument, entry in sublayers(config):
+        cls = None
         if isinstance(entry, dict):
             # A class that was registered again under the same name is another layer.
             cls = keras.saving.get_registered_object(entry.get("class_name"))
         added = count_built(model, to_json({**bare, argument: entry}), cls) - count_bare
         # A feed-forward sub-layer is added to the encoder and to the decoder.
-        total += number * (added // 2 if argument == "feed_forward" else added)
+        total += added // 2 if argument == "feed_forward" else added
     return total
 
 
-def sublayers(config: Mapping[str, Any]) -> Counter[tuple[str, str]]:
-    """Counts the occurrences of each distinct sub-layer of a `Transformer`.
+def sublayers(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The sub-layers of all blocks of a `Transformer`.
 
-    The keys are arguments of `Transformer` and their values for one block, as JSON.
+    Yields:
+        An argument of `Transformer`, and its value for one block.
     """
     encoder = check_integer("num_layers", config["num_layers"])
     name = "num_decoder_layers"
     decoder = check_optional_integer(name, config.get(name)) or encoder
-    values: list[tuple[str, Any]] = []
-    for argument, value, num_layers in (
-        ("encoder_attention", config["encoder_attention"], encoder),
-        ("decoder_attention", config["decoder_attention"], decoder),
-        ("cross_attention", config["cross_attention"], decoder),
-        ("feed_forward", config.get("feed_forward", True), encoder),
-        ("feed_forward", config.get("feed_forward", True), decoder),
+    for argument, num_layers in (
+        ("encoder_attention", encoder),
+        ("decoder_attention", decoder),
+        ("cross_attention", decoder),
+        ("feed_forward", encoder),
+        ("feed_forward", decoder),
     ):
-        entries = per_layer(argument, value, num_layers)
-        values += [(argument, entry) for entry in entries]
-    return Counter((argument, to_json(entry)) for argument, entry in values if entry)
+        value = {"feed_forward": True, **config}[argument]
+        for entry in filter(None, per_layer(argument, value, num_layers)):
+            yield argument, entry
 
 
+@functools.cache
 def count_built(
     model: type[keras.Model], config: str, layer: type | None = None
 ) -> int:
-    """Number of parameters of a model, built without arrays; results are cached.
+    """Number of parameters of a model, built without arrays.
 
     Args:
         model: class of the model.
         config: its arguments, as JSON.
         layer: a class that the name of a layer in `config` stands for.
     """
-    key = (model, config, layer)
-    if key not in _counts:
-        built = without_arrays(lambda: model.from_config(json.loads(config)))
-        _counts[key] = built.count_params()
-    return _counts[key]
+    return without_arrays(lambda: model.from_config(json.loads(config))).count_params()
 
 
 def without_arrays(build: Callable[[], keras.Model]) -> keras.Model:
