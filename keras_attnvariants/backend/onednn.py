@@ -61,7 +61,10 @@ def onednn_product(
 
 
 def product_attributes(transposed: bool, constant: bool) -> dict[str, dict[str, Any]]:
-    """The attributes of the operator, as protocol buffers in the form of dicts."""
+    """The attributes of the operator, as protocol buffers in the form of dicts.
+
+    Those that are left out have defaults: floats, scaled without an offset.
+    """
     import tensorflow as tf
 
     integer, real = (d.as_datatype_enum for d in (tf.qint8, tf.float32))
@@ -69,20 +72,13 @@ def product_attributes(transposed: bool, constant: bool) -> dict[str, dict[str, 
         "Tdevice_inputs": {"list": {"type": [integer, integer, real]}},
         "Thost_inputs": {"list": {"type": [real] * 4}},
         "Tdevice_outputs": {"list": {"type": [real]}},
-        "Thost_outputs": {"list": {}},
         "T1": {"type": integer},
         "T2": {"type": integer},
-        "Tbias": {"type": real},
-        "U": {"type": real},
-        "Tout": {"type": real},
-        "transpose_a": {"b": False},
         "transpose_b": {"b": transposed},
         # Whether the kernel and the bias are kept from the first call.
         "is_weight_const": {"b": constant},
         "is_bias_const": {"b": constant},
         "fused_ops": {"list": {"s": [b"BiasAdd", b"Dequantize"]}},
-        "input_quant_mode": {"s": b"SCALED"},
-        "output_quant_mode": {"s": b"SCALED"},
     }
 
 
