@@ -22,10 +22,8 @@ from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Masks
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
-from keras_attnvariants.attention.calls import check_attention_mask
-from keras_attnvariants.attention.calls import check_lengths
+from keras_attnvariants.attention.calls import check_inputs
 from keras_attnvariants.attention.calls import check_memory
-from keras_attnvariants.attention.calls import check_refused
 from keras_attnvariants.attention.calls import check_returned
 from keras_attnvariants.attention.calls import check_scores_wanted
 from keras_attnvariants.attention.calls import combine_masks
@@ -137,9 +135,7 @@ class BaseAttention(Saved, keras.layers.Layer):
             ValueError: the variant cannot honour an argument.
             TypeError: `attend` did not return a context and weights.
         """
-        check_lengths(self, query, value)
-        check_attention_mask(attention_mask)
-        check_refused(self, value, key, attention_mask, use_causal_mask)
+        check_inputs(self, query, value, key, attention_mask, use_causal_mask)
         check_scores_wanted(self, return_attention_scores)
         key_mask = combine_masks(value_mask, key_mask)
         masks = Masks(query_mask, key_mask, attention_mask, use_causal_mask)
@@ -296,9 +292,7 @@ class BaseAttention(Saved, keras.layers.Layer):
         call = kwargs | dict(zip(names, args, strict=False))
         wanted = call.get("return_attention_scores", False)
         mask, causal = call.get("attention_mask"), call.get("use_causal_mask", False)
-        check_lengths(self, query, value)
-        check_attention_mask(mask)
-        check_refused(self, value, key, mask, causal)
+        check_inputs(self, query, value, key, mask, causal)
         check_scores_wanted(self, wanted)
         output = keras.KerasTensor(query.shape, dtype=self.compute_dtype)
         if not wanted:

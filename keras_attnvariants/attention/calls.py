@@ -200,35 +200,35 @@ def mask_or_ones(mask: Tensor | None, sequence: Tensor) -> Tensor:
     return ops.cast(mask, "bool")
 
 
-def check_lengths(layer: Any, query: Tensor, value: Tensor) -> None:
-    """Raises if query and value of self-attention have different static lengths."""
+def check_inputs(
+    layer: Any,
+    query: Tensor,
+    value: Tensor,
+    key: Tensor | None = None,
+    mask: Tensor | None = None,
+    causal: bool = False,
+) -> None:
+    """Raises if a layer cannot honour the arguments of a call.
+
+    Query and value of self-attention must not have different static lengths, and the
+    rank of an `attention_mask` must be 2 or 3.
+    """
     lengths = query.shape[1], value.shape[1]
-    if "cross" in layer.roles or None in lengths or lengths[0] == lengths[1]:
-        return
-    raise ValueError(
-        f"`query` and `value` must have the same length: {type(layer).__name__} is "
-        "self-attention. `keras_attnvariants.attention.variants('cross')` lists the "
-        f"variants for cross-attention. Received: lengths {lengths}"
-    )
-
-
-def check_attention_mask(mask: Tensor | None) -> None:
-    """Raises unless the rank of an `attention_mask` is 2 or 3."""
+    if "cross" not in layer.roles and None not in lengths and len(set(lengths)) > 1:
+        raise ValueError(
+            f"`query` and `value` must have the same length: {type(layer).__name__} is "
+            "self-attention. `keras_attnvariants.attention.variants('cross')` lists "
+            f"the variants for cross-attention. Received: lengths {lengths}"
+        )
     if mask is not None and len(mask.shape) not in (2, 3):
         raise ValueError(
             "`attention_mask` must be [batch, query length, key length], or without "
             "the batch; all heads share it. "
             f"Received: attention_mask with shape {tuple(mask.shape)}"
         )
-
-
-def check_refused(
-    layer: Any, value: Tensor, key: Tensor | None, attention_mask: Any, causal: bool
-) -> None:
-    """Raises if there is an argument that a layer cannot honour."""
     given = {
         "key": None if key is value else key,
-        "attention_mask": attention_mask,
+        "attention_mask": mask,
         "use_causal_mask": causal or None,
     }
     for name, reason in layer.refused.items():

@@ -15,10 +15,8 @@ from keras_attnvariants.attention import Masks
 from keras_attnvariants.attention import Step
 from keras_attnvariants.attention.calls import OPTIONS
 from keras_attnvariants.attention.calls import causal_pattern
-from keras_attnvariants.attention.calls import check_attention_mask
-from keras_attnvariants.attention.calls import check_lengths
+from keras_attnvariants.attention.calls import check_inputs
 from keras_attnvariants.attention.calls import check_memory
-from keras_attnvariants.attention.calls import check_refused
 from keras_attnvariants.attention.calls import check_scores_wanted
 from keras_attnvariants.attention.calls import combine_masks
 from keras_attnvariants.attention.calls import mask_or_ones
@@ -113,20 +111,20 @@ def test_no_mask_is_all_true():
     ("argument", "given"),
     [
         ("key", {"key": np.ones((2, 4, 5))}),
-        ("attention_mask", {"attention_mask": PATTERN}),
+        ("attention_mask", {"mask": PATTERN}),
         ("use_causal_mask", {"causal": True}),
     ],
 )
 def test_arguments_are_refused_one_by_one(argument, given):
     value = np.ones((2, 4, 5))
-    call = {"key": None, "attention_mask": None, "causal": False}
+    call = {"query": value, "value": value}
     message = f"cannot honour `{argument}`: for a reason.*Received: {argument}="
     for others in (call, call | {"key": value}):
-        check_refused(layer(refused={argument: "for a reason"}), value, **others)
-    check_refused(layer(refused={}), value, **call | given)
+        check_inputs(layer(refused={argument: "for a reason"}), **others)
+    check_inputs(layer(refused={}), **call | given)
     with pytest.raises(ValueError, match=message) as error:
         refusing = layer(refused={argument: "for a reason"})
-        check_refused(refusing, value, **call | given)
+        check_inputs(refusing, **call | given)
     assert len(str(error.value)) < 120
 
 
@@ -171,22 +169,22 @@ def sequence(length):
 
 @pytest.mark.parametrize("lengths", [(4, 4), (None, 5), (4, None)])
 def test_lengths_that_may_be_equal_pass(lengths):
-    check_lengths(layer("encoder"), *map(sequence, lengths))
+    check_inputs(layer("encoder"), *map(sequence, lengths))
 
 
 def test_two_lengths_are_for_cross_attention():
-    check_lengths(layer("encoder", "cross"), sequence(4), sequence(5))
+    check_inputs(layer("encoder", "cross"), sequence(4), sequence(5))
     with pytest.raises(ValueError, match=r"the same length.*Received: lengths \(4, 5"):
-        check_lengths(layer("encoder", "decoder"), sequence(4), sequence(5))
+        check_inputs(layer("encoder", "decoder"), sequence(4), sequence(5))
 
 
 @pytest.mark.parametrize("shape", [(5,), (2, 1, 4, 5), (2, 3, 4, 5)])
 def test_masks_for_single_heads_are_refused(shape):
-    check_attention_mask(None)
+    call = {"layer": layer("cross"), "query": sequence(4), "value": sequence(5)}
     for ranks in ((4, 5), (1, 4, 5), (2, 4, 5)):
-        check_attention_mask(keras.KerasTensor(ranks, dtype="bool"))
+        check_inputs(**call, mask=keras.KerasTensor(ranks, dtype="bool"))
     with pytest.raises(ValueError, match=re.escape(f"with shape {shape}")):
-        check_attention_mask(keras.KerasTensor(shape, dtype="bool"))
+        check_inputs(**call, mask=keras.KerasTensor(shape, dtype="bool"))
 
 
 def test_layers_check_masks_in_calls_and_in_functional_models():
