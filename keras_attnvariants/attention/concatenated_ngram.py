@@ -86,13 +86,10 @@ class ConcatenatedNgram(NgramLayer):
         self.hidden_dim = check_integer("hidden_dim", hidden_dim)
         self.far_windows = check_integer("far_windows", far_windows, minimum=0)
         self.far_size = check_integer("far_size", far_size)
+        self.before += self.far_windows * self.far_size
         self.dropout = dropout
         self.seed = seed
         self.dropout_layer = Dropout(dropout, seed=seed, dtype=self.dtype_policy)
-
-    @property
-    def before(self) -> int:
-        return super().before + self.far_windows * self.far_size
 
     def spans(self) -> list[tuple[int, int]]:
         """First and last relative position of each vector, starting with `x` itself."""

@@ -123,6 +123,9 @@ class RelativeBiasAttention(DotProductAttention):
                 "`num_buckets` must be even if `bidirectional` is True. "
                 f"Received: {num_buckets}"
             )
+        # Of the buckets for one direction, half are for one distance each.
+        self.side_buckets = num_buckets // 2 if bidirectional else num_buckets
+        self.near_buckets = self.side_buckets // 2
         if max_distance <= self.near_buckets:
             raise ValueError(
                 f"`max_distance` must exceed the {self.near_buckets} distances that "
@@ -130,16 +133,6 @@ class RelativeBiasAttention(DotProductAttention):
             )
         if not bidirectional:
             self.roles = frozenset({"decoder"})
-
-    @property
-    def side_buckets(self) -> int:
-        """The number of buckets for one direction."""
-        return self.num_buckets // 2 if self.bidirectional else self.num_buckets
-
-    @property
-    def near_buckets(self) -> int:
-        """The number of distances in one direction that have their own bucket."""
-        return self.side_buckets // 2
 
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
@@ -156,12 +149,10 @@ class RelativeBiasAttention(DotProductAttention):
 
     def buckets(self, distances: np.ndarray) -> np.ndarray:
         """The bucket of each relative position `j - i`."""
-        after = (distances > 0) * self.side_buckets if self.bidirectional else 0
+        near, side, after = self.near_buckets, self.side_buckets, 0
         if self.bidirectional:
-            distances = np.abs(distances)
-        else:
-            distances = np.maximum(-distances, 0)
-        near, side = self.near_buckets, self.side_buckets
+            after, distances = (distances > 0) * side, -np.abs(distances)
+        distances = np.maximum(-distances, 0)
         growth = np.log(np.maximum(distances, near) / near)
         growth = growth / math.log(self.max_distance / near)
         far = np.minimum(near + (growth * (side - near)).astype("int32"), side - 1)

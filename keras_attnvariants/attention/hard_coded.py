@@ -8,7 +8,6 @@ same offsets and the same density; see `hard_coded_cross`.
 """
 
 import math
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -174,6 +173,7 @@ class HardCodedAttention(GaussianAttention):
     """
 
     roles = frozenset({"encoder", "decoder"})
+    refused = {"key": "it has no keys"}
 
     def __init__(
         self,
@@ -190,10 +190,6 @@ class HardCodedAttention(GaussianAttention):
             "implementation", implementation, IMPLEMENTATIONS
         )
         self.window = window
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        return {"key": "it has no keys"}
 
     @property
     def radius(self) -> int:

@@ -5,7 +5,6 @@ the same for every sentence.
 """
 
 import math
-from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import Any
 
@@ -71,6 +70,11 @@ class HardCodedCrossAttention(GaussianAttention):
 
     roles = frozenset({"cross"})
     reads_query = False
+    refused = {
+        "key": "it has no keys",
+        "attention_mask": "its weights are the same for all sentences",
+        "use_causal_mask": "its weights are the same for all sentences",
+    }
 
     def __init__(
         self,
@@ -83,12 +87,6 @@ class HardCodedCrossAttention(GaussianAttention):
         super().__init__(num_heads, offsets, **kwargs)
         self.length_ratio = float(check_positive("length_ratio", length_ratio))
         self.floor = floor
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        reason = "its weights are the same for all sentences"
-        masks = {"attention_mask": reason, "use_causal_mask": reason}
-        return {"key": "it has no keys", **masks}
 
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)

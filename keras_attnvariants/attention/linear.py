@@ -5,8 +5,6 @@ over the keys can therefore be computed before the queries are known. Their size
 not depend on the length, so time and memory are linear in length.
 """
 
-from collections.abc import Mapping
-
 from keras import ops
 
 from keras_attnvariants.attention.banded import causal_sums
@@ -64,10 +62,7 @@ class LinearAttention(QueryKeyValueAttention):
     """
 
     is_linear = True
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        return {"attention_mask": "it compares no query with a single key"}
+    refused = {"attention_mask": "it compares no query with a single key"}
 
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         q, k, v = self.project_inputs(call)

@@ -47,6 +47,9 @@ class NgramLayer(ProjectedAttention):
         causal: whether the window ends with the position itself.
         use_bias, initializers, regularizers and constraints: as in
             `ProjectedAttention`.
+
+    Attributes:
+        before: number of positions in a window before the current one.
     """
 
     roles = frozenset({"encoder", "decoder"})
@@ -56,6 +59,7 @@ class NgramLayer(ProjectedAttention):
     def __init__(self, n: int = 5, causal: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.n = check_integer("n", n)
+        self.before = self.n - 1
         self.causal = causal
         self.roles = frozenset({"decoder" if causal else "encoder"})
 
@@ -66,11 +70,6 @@ class NgramLayer(ProjectedAttention):
         if not self.causal:
             refused["use_causal_mask"] = "for decoders, build it with causal=True"
         return refused
-
-    @property
-    def before(self) -> int:
-        """The number of positions in a window before the current one."""
-        return self.n - 1
 
     @property
     def reach(self) -> tuple[int, int]:

@@ -85,15 +85,12 @@ class ConcatenatedPositions(Saved, keras.layers.Layer):
     ) -> None:
         super().__init__(**kwargs)
         self.position_dim = check_integer("position_dim", position_dim)
+        self.concatenated_dim = self.position_dim
         self.max_position = check_integer("max_position", max_position, minimum=0)
         self.max_length = check_integer("max_length", max_length)
         self.embedding = Embedding(
             max_position + 1, position_dim, dtype=self.dtype_policy, name="embedding"
         )
-
-    @property
-    def concatenated_dim(self) -> int:
-        return self.position_dim
 
     def build(self, input_shape: Shape) -> None:
         self.embedding.build((None,))
