@@ -10,7 +10,6 @@ from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import take
 from keras_attnvariants.decoding.options import check_lengths_of_each
 from keras_attnvariants.decoding.options import count_tokens
-from keras_attnvariants.decoding.options import default_min_length
 from keras_attnvariants.decoding.options import is_per_sentence
 from keras_attnvariants.decoding.options import is_used
 from keras_attnvariants.decoding.options import known_values
@@ -44,7 +43,7 @@ class Constraints:
         model: a step model.
         source_ids: int `[B, S]`, padded on the right.
         min_length: minimum number of tokens before EOS; `None` for the model's value,
-            reduced to fit `max_length` if necessary.
+            which need not fit `max_length`.
         max_length: number of positions, EOS included. By default, and for sentences
             where it is 0, the source length without padding plus the `extra_length` of
             the model's `search_settings`. At most `model.max_length`.
@@ -81,17 +80,17 @@ class Constraints:
         ids, settings = self.source_ids, SearchSettings.of(model)
         if no_repeat_ngram is None:
             no_repeat_ngram = settings.no_repeat_ngram
+        given = min_length
         if min_length is None:
-            min_length = default_min_length(
-                settings.min_length, max_length, model.max_length
-            )
+            # EOS at the last position of a sentence overrides it.
+            given, min_length = 0, min(settings.min_length, model.max_length - 1)
         limits = per_sentence("max_length", max_length, "int32", ids)
         self._min_length = per_sentence("min_length", min_length, "int32", ids)
         self._block_unknown = per_sentence("block_unknown", block_unknown, "bool", ids)
         self._ngram_size = per_sentence(
             "no_repeat_ngram", no_repeat_ngram, "int32", ids
         )
-        check_lengths_of_each(min_length, max_length, model.max_length)
+        check_lengths_of_each(given, max_length, model.max_length)
         for size in known_values(no_repeat_ngram):
             check_integer("no_repeat_ngram", size, minimum=0)
         self.pad_id, self.eos_id = model.pad_id, model.eos_id
@@ -118,7 +117,7 @@ class Constraints:
             longest = largest(max_length, unknown=model_max_length)
             if 0 in known_values(max_length):
                 longest = at_least(default, longest)
-        if isinstance(longest, int) and longest < least:
+        if isinstance(longest, int) and longest <= prefix_length:
             raise ValueError(
                 f"`prefix` must be shorter than the number of positions ({longest}), "
                 f"one of which is for EOS. Received: {prefix_length} columns"

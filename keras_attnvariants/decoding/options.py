@@ -82,25 +82,6 @@ def is_used(value: Any) -> bool:
     return is_per_sentence(value) or bool(value)
 
 
-def default_min_length(least: int, max_length: Any, model_max_length: int) -> Any:
-    """The model's minimum length, for callers that give none.
-
-    It is limited by the maximum of each sentence. A maximum in a tensor is not known;
-    EOS at the last position then overrides the minimum.
-
-    Args:
-        least: the model's minimum.
-        max_length: one for all sentences, or one for each; 0 means the default.
-        model_max_length: number of positions of the model.
-    """
-    least = min(least, model_max_length - 1)
-    if max_length is None or not known_values(max_length):
-        return least
-    longest = np.asarray(max_length)
-    found = np.where(longest > 0, np.minimum(least, longest - 1), least)
-    return found if found.ndim else found.item()
-
-
 def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> None:
     """Raises `ValueError` unless the lengths make sense together."""
     check_integer("min_length", min_length, minimum=0)

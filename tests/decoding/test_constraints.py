@@ -79,6 +79,13 @@ def test_limits_leave_room_for_prefix_and_minimum_length(model):
     assert ops.convert_to_numpy(constraints.limits).tolist() == [7, 7]
 
 
+def test_minimum_lengths_in_a_tensor_fit_one_maximum_length(model):
+    least = ops.convert_to_tensor(np.array([2, 1], "int32"))
+    constraints = Constraints(model, SOURCES, min_length=least, max_length=7)
+    assert constraints.max_length == 7
+    assert ops.convert_to_numpy(constraints.limits).tolist() == [7, 7]
+
+
 def test_allowed_tokens(model):
     prefix = np.array([[5, 6], [PAD, PAD]], "int32")
     constraints = Constraints(
