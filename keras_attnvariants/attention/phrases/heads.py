@@ -161,12 +161,11 @@ class PhraseHeads(keras.layers.Layer):
         self, projections: list[NgramProjection], grams: Ngrams
     ) -> list[Tensor]:
         """The outputs of projections, `[B, L, H, D]` each."""
-        found: dict[int, Tensor] = {}
+        found: dict[keras.layers.Dense, Tensor] = {}
         for order, group in by_order(projections).items():
-            outputs = project_jointly(group, grams[order])
-            found.update(zip(map(id, group), outputs, strict=True))
+            found |= zip(group, project_jointly(group, grams[order]), strict=True)
         heads = self.group.num_heads
-        return [split_heads(found[id(dense)], heads) for _, dense in projections]
+        return [split_heads(found[dense], heads) for _, dense in projections]
 
     # Whole sequences
 
@@ -219,7 +218,7 @@ class PhraseHeads(keras.layers.Layer):
 
         Args:
             queries: returned by `project_queries` or `extend`.
-            memory: returned by `memory` or `cached_memory`.
+            memory: returned by `memory` or `extend`.
             existing: which queries of each query stream exist, bool `[1|B, T]`.
             drop: applies dropout to the weights.
 
@@ -251,11 +250,11 @@ class PhraseHeads(keras.layers.Layer):
 
     def extend(
         self, state: State, grams: Ngrams, position: Size
-    ) -> tuple[list[Tensor], State]:
+    ) -> tuple[list[Tensor], State, State]:
         """Adds the n-grams `[B, K, …]` that end at a position to the cache.
 
         Returns:
-            Their queries, and the cache with their keys and values.
+            Their queries, the memory that these attend to, and the cache.
         """
         of_query, of_key = self.query_projections(), self.key_projections()
         projections = [*of_query, *of_key, *self.value_projections()]
@@ -267,7 +266,8 @@ class PhraseHeads(keras.layers.Layer):
             previous["previous"] = keys[..., self.token_dim :]
         lists = as_lists(keys, self.key_lists), self.value_lists([*projected])
         state = self.cache.write(state, *lists, position) | previous
-        return self.queries_of_windows(queries), state
+        memory = self.cached_memory(state, position)
+        return self.queries_of_windows(queries), memory, state
 
     def cached_memory(self, state: State, position: Size) -> State:
         """The memory of the positions so far; the mask has one row per hypothesis."""

@@ -224,10 +224,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         else:
             pairs = zip(self.groups, state["groups"], strict=True)
             steps = [heads.extend(cache, grams, position) for heads, cache in pairs]
-            queries, caches = (list(parts) for parts in zip(*steps, strict=True))
-            pairs = zip(self.groups, caches, strict=True)
-            groups = [heads.cached_memory(cache, position) for heads, cache in pairs]
-            state["groups"] = caches
+            queries, groups, state["groups"] = map(list, zip(*steps, strict=True))
         existing = [
             ops.broadcast_to(position >= order - 1, (1, beams))
             for order in self.structure.query_orders

@@ -60,7 +60,7 @@ def test_the_cache_lists_the_ngrams_of_a_whole_sentence(scoring):
     cache = heads.initial_cache(BATCH, 1, LENGTH)
     for t in range(LENGTH):
         last = {order: gram[:, t : t + 1] for order, gram in grams.items()}
-        _, cache = heads.extend(cache, last, t)
+        _, _, cache = heads.extend(cache, last, t)
     listed = heads.cached_memory(cache, LENGTH - 1)
     near(to_numpy(listed["value"]), to_numpy(whole["value"]), 1e-6)
     (keys,) = map(to_numpy, listed["keys"])
