@@ -54,25 +54,6 @@ def without_token(weights: Tensor, mask: Tensor) -> Tensor:
     return zero_masked(weights[..., :-1], is_followed, axis=len(weights.shape) - 1)
 
 
-def scores_without_token(
-    scores: dict[str, dict[str, Tensor]], mask: Tensor
-) -> dict[str, dict[str, Tensor]]:
-    """The weights of all blocks without the token that `with_token` added.
-
-    Args:
-        scores: as `Transformer.attention_scores` returns them.
-        mask: bool `[B, S + 1]`, which tokens of the source are not padding.
-    """
-    found = {block: dict(weights) for block, weights in scores.items()}
-    for block, by_sublayer in found.items():
-        for sublayer, weights in by_sublayer.items():
-            if block.startswith("encoder"):
-                by_sublayer[sublayer] = without_token(weights, mask)[..., :-1, :]
-            elif sublayer == "cross":
-                by_sublayer[sublayer] = without_token(weights, mask)
-    return found
-
-
 class TokenEmbeddings(keras.layers.Layer):
     """Source and target embeddings, positions, and the output projection.
 

@@ -21,7 +21,6 @@ from keras_attnvariants.models.blocks import Scores
 from keras_attnvariants.models.blocks import apply_blocks
 from keras_attnvariants.models.embeddings import TYING
 from keras_attnvariants.models.embeddings import TokenEmbeddings
-from keras_attnvariants.models.embeddings import scores_without_token
 from keras_attnvariants.models.embeddings import with_token
 from keras_attnvariants.models.embeddings import without_token
 from keras_attnvariants.models.positions import SinusoidalPositions
@@ -246,21 +245,19 @@ class Transformer(EncoderDecoder):
         blocks = [*self.encoder_blocks, *self.decoder_blocks]
         scores: dict[str, Scores] = {block.name: {} for block in blocks}
         self.run_decoder(inputs, training, scores)
-        source_ids = inputs["source_ids"]
-        if self.source_eos:
-            mask = self.source_mask(self.read_source(source_ids))
-            scores = scores_without_token(scores, mask)
-        real = {
-            "encoder": self.source_mask(source_ids),
-            "decoder": ops.not_equal(inputs["target_ids"], self.pad_id),
-        }
-        return {
-            block: {
-                sublayer: zero_masked(weights, real[block.partition("_")[0]], axis=2)
-                for sublayer, weights in found.items()
-            }
-            for block, found in scores.items()
-        }
+        source = self.source_mask(inputs["source_ids"])
+        target = ops.not_equal(inputs["target_ids"], self.pad_id)
+        with_eos = self.source_mask(self.read_source(inputs["source_ids"]))
+        for block in blocks:
+            is_encoder, found = isinstance(block, EncoderBlock), scores[block.name]
+            for sublayer, weights in found.items():
+                if self.source_eos and (is_encoder or sublayer == "cross"):
+                    weights = without_token(weights, with_eos)
+                if self.source_eos and is_encoder:
+                    weights = weights[..., :-1, :]
+                real = source if is_encoder else target
+                found[sublayer] = zero_masked(weights, real, axis=2)
+        return scores
 
     def read_source(self, source_ids: Tensor) -> Tensor:
         """Source ids `[B, S]` as the encoder reads them: with EOS if `source_eos`."""
