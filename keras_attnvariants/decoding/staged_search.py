@@ -253,8 +253,7 @@ def stage_limits(batch: Size, source_length: int, max_length: int) -> tuple[int,
         source_length: number of positions of the sources.
         max_length: the largest number of positions.
     """
-    if isinstance(batch, int) and batch == 1:
+    first, is_single = source_length + MARGIN, isinstance(batch, int) and batch == 1
+    if is_single or first + MIN_SECOND_STAGE > max_length:
         return (max_length,)
-    if source_length + MARGIN + MIN_SECOND_STAGE > max_length:
-        return (max_length,)
-    return source_length + MARGIN, max_length
+    return first, max_length

@@ -19,7 +19,6 @@ from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import DType
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Shape
-from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
 from keras_attnvariants.utils.typing import Tensor
 
@@ -64,14 +63,6 @@ class Recurrent(keras.layers.Layer):
             initializer=stacked_orthogonal,
             name="recurrent_kernel",
         )
-
-    def zero_state(self, leading: tuple[Size, ...]) -> State:
-        """The state of zeros, `[*leading, units]`."""
-        shape = (*leading, self.units)
-        return {
-            "hidden": ops.zeros(shape, self.compute_dtype),
-            "cell": ops.zeros(shape, "float32"),
-        }
 
     def advance(self, gates: Tensor, state: State) -> State:
         """The next state, from the sum of all inputs of the gates.
@@ -133,7 +124,11 @@ class LSTMEncoder(Recurrent):
             new = {k: ops.where(is_real, new[k], state[k]) for k in new}
             return new, new["hidden"]
 
-        state = self.zero_state((len(self.directions), ops.shape(x)[1]))
+        shape = (len(self.directions), ops.shape(x)[1], self.units)
+        state = {
+            "hidden": ops.zeros(shape, self.compute_dtype),
+            "cell": ops.zeros(shape, "float32"),
+        }
         state, hidden = scan(step, state, (gates, mask))
         hidden = stack_directions([hidden[:, d] for d in range(len(self.directions))])
         hidden = merge_heads(ops.transpose(hidden, (2, 0, 1, 3)))
