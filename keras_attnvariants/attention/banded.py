@@ -131,20 +131,6 @@ def delay(x: Tensor, distance: int, axis: int = 1) -> Tensor:
     return section(ops.pad(x, padding), after, ops.shape(x)[axis], axis)
 
 
-def slide(buffer: Tensor, new: Tensor) -> tuple[Tensor, Tensor]:
-    """Appends a position to a buffer of the last positions.
-
-    Args:
-        buffer: the previous positions, oldest first: `[B, K, slots, ...]`.
-        new: the current position: `[B, K, ...]`.
-
-    Returns:
-        The window that ends with `new`, `[B, K, slots + 1, ...]`, and the next buffer.
-    """
-    window = ops.concatenate([buffer, new[:, :, None]], axis=2)
-    return window, window[:, :, 1:]
-
-
 def block_band(kernel: np.ndarray, size: Size) -> Tensor:
     """Float32 `[H, size, size + taps - 1]`: the taps begin at column `i` of row `i`.
 

@@ -11,7 +11,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
@@ -124,9 +123,9 @@ class NgramLayer(ProjectedAttention):
 
     def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
         query = ops.cast(step.query, self.compute_dtype)
-        window, inputs = slide(step.state["inputs"], query)
+        window = ops.concatenate([step.state["inputs"], query[:, :, None]], axis=2)
         context = self.contexts(self.last_vectors(window))
-        return context, None, {"inputs": inputs}
+        return context, None, {"inputs": window[:, :, 1:]}
 
 
 HEAD_INPUTS = ("slice", "full")

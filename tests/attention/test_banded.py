@@ -13,7 +13,6 @@ from keras_attnvariants.attention.banded import delay
 from keras_attnvariants.attention.banded import join_blocks
 from keras_attnvariants.attention.banded import last_ngrams
 from keras_attnvariants.attention.banded import ngrams
-from keras_attnvariants.attention.banded import slide
 from keras_attnvariants.attention.banded import visible
 from tests.attention.conformance import lengths_mask
 from tests.attention.conformance import to_numpy
@@ -38,16 +37,6 @@ def test_blocks_are_joined_in_order():
     size = block_size(70, 0)
     joined = join_blocks(block_windows(x, 0, 0, size), 70)
     np.testing.assert_array_equal(to_numpy(joined), to_numpy(x))
-
-
-@pytest.mark.parametrize("slots", [0, 1, 3])
-def test_sliding_keeps_the_newest(slots):
-    buffer = ops.zeros((1, 1, slots))
-    for t in range(1, 6):
-        window, buffer = slide(buffer, ops.full((1, 1), float(t)))
-        seen = [float(max(t - back, 0)) for back in range(slots, -1, -1)]
-        assert to_numpy(window)[0, 0].tolist() == seen
-        assert to_numpy(buffer)[0, 0].tolist() == seen[1:]
 
 
 @pytest.mark.parametrize(("taps", "size"), [(1, 4), (3, 4), (4, 4), (5, 2)])
