@@ -47,11 +47,10 @@ class DividedModel(keras.distribution.ModelParallel):
 
     def get_variable_layout(self, variable: Any) -> keras.distribution.TensorLayout:
         axes = super().get_variable_layout(variable).axes
-        for possible in (axes, axes[::-1]):
-            if self._divides(possible, variable.shape):
-                return keras.distribution.TensorLayout(possible, self.device_mesh)
-        copied = [None] * len(variable.shape)
-        return keras.distribution.TensorLayout(copied, self.device_mesh)
+        copied = (None,) * len(variable.shape)
+        possible = (axes, axes[::-1], copied)
+        chosen = next(each for each in possible if self._divides(each, variable.shape))
+        return keras.distribution.TensorLayout(chosen, self.device_mesh)
 
     def _divides(self, axes: tuple[str | None, ...], shape: tuple[int, ...]) -> bool:
         """Whether all divided axes are multiples of the number of parts."""
