@@ -62,7 +62,7 @@ class GaussianAttention(MultiHeadBase):
         **kwargs: Any,
     ) -> None:
         super().__init__(num_heads, **kwargs)
-        tiled = tile("offsets", np.ravel(offsets).tolist(), num_heads)
+        tiled = tile("offsets", offsets, num_heads)
         self.offsets = tuple(int(offset) for offset in tiled)
         if self.offsets != tiled:
             raise ValueError(
@@ -70,8 +70,7 @@ class GaussianAttention(MultiHeadBase):
             )
         # JSON needs Python numbers instead of NumPy numbers.
         self.standard_deviation = np.asarray(standard_deviation, "float64").tolist()
-        deviations = np.ravel(standard_deviation).tolist()
-        self.deviations = tile("standard_deviation", deviations, num_heads)
+        self.deviations = tile("standard_deviation", standard_deviation, num_heads)
         if not all(0 < deviation < math.inf for deviation in self.deviations):
             raise ValueError(
                 f"`standard_deviation` must be positive. Received: {standard_deviation}"
@@ -110,13 +109,13 @@ class GaussianAttention(MultiHeadBase):
         return ops.broadcast_to(masks.applied_to(weights), shape)
 
 
-def tile(name: str, values: Sequence[float], num_heads: int) -> tuple[float, ...]:
-    """`values` repeated until there is one per head.
+def tile(name: str, given: Any, num_heads: int) -> tuple[float, ...]:
+    """A number or a sequence of numbers, repeated until there is one per head.
 
     Raises:
         ValueError: the number of values does not divide `num_heads`.
     """
-    values = tuple(values)
+    values = tuple(np.ravel(given).tolist())
     if not values or num_heads % len(values):
         raise ValueError(
             f"The length of `{name}` must divide num_heads={num_heads}. "
