@@ -11,6 +11,7 @@ from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.options import to_token_ids
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.decoding.step_model import for_decoding
+from keras_attnvariants.models.embeddings import with_token
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.typing import Tensor
 
@@ -102,24 +103,19 @@ def score_tokens(
     model = for_decoding(model)
     source_ids = to_token_ids("source_ids", source_ids)
     target_ids = to_token_ids("target_ids", target_ids)
-    batch, steps = ops.shape(target_ids)
-    column = ops.full((batch, 1), model.pad_id, dtype="int32")
-    inputs = ops.concatenate([ops.full_like(column, model.bos_id), target_ids], axis=1)
-    labels = ops.concatenate([target_ids, column], axis=1)
-    positions = ops.arange(steps + 1, dtype="int32")
-    ends = count_tokens(target_ids, model.pad_id)[:, None]
-    labels = ops.where(ops.equal(positions, ends), model.eos_id, labels)
+    inputs = ops.pad(target_ids, [(0, 0), (1, 0)], constant_values=model.bos_id)
+    labels = with_token(target_ids, model.eos_id, model.pad_id)
     logits = model({"source_ids": source_ids, "target_ids": inputs}, training=False)
     logits = ops.cast(logits, "float32")
     normalizers = ops.logsumexp(logits, axis=-1)
     chosen = ops.take_along_axis(logits, labels[:, :, None], axis=-1)[:, :, 0]
-    is_token = positions <= ends  # [B, T + 1]
+    is_token = ops.not_equal(labels, model.pad_id)  # [B, T + 1]
     log_probs = ops.where(is_token, chosen - normalizers, 0.0)
-    scores = TokenScores(labels, log_probs, ends[:, 0] + 1)
+    scores = TokenScores(labels, log_probs, count_tokens(labels, model.pad_id))
     if not k:
         return scores
     values, ids = top_tokens(as_matrix(logits), k)
-    values, ids = (ops.reshape(x, (batch, steps + 1, k)) for x in (values, ids))
+    values, ids = (ops.reshape(x, (*ops.shape(labels), k)) for x in (values, ids))
     return scores._replace(
         best_ids=ops.where(is_token[:, :, None], ids, model.pad_id),
         best_log_probs=ops.where(
