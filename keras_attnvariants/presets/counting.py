@@ -6,7 +6,6 @@ residual connection. No variant needs a formula, and counting a deep model takes
 longer than counting a shallow one.
 """
 
-import functools
 import json
 import random
 from collections.abc import Callable
@@ -31,6 +30,10 @@ WITHOUT_SUBLAYERS = {
     "cross_attention": None,
     "feed_forward": False,
 }
+
+
+# Counts by model class, its arguments, and the class of a layer in them.
+_counts: dict[tuple[type[keras.Model], str, type | None], int] = {}
 
 
 def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int:
@@ -88,18 +91,21 @@ def sublayers(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
             yield argument, entry
 
 
-@functools.cache
 def count_built(
     model: type[keras.Model], config: str, layer: type | None = None
 ) -> int:
-    """Number of parameters of a model, built without arrays.
+    """Number of parameters of a model, built without arrays; results are cached.
 
     Args:
         model: class of the model.
         config: its arguments, as JSON.
         layer: a class that the name of a layer in `config` stands for.
     """
-    return without_arrays(lambda: model.from_config(json.loads(config))).count_params()
+    key = (model, config, layer)
+    if key not in _counts:
+        built = without_arrays(lambda: model.from_config(json.loads(config)))
+        _counts[key] = built.count_params()
+    return _counts[key]
 
 
 def without_arrays(build: Callable[[], keras.Model]) -> keras.Model:
