@@ -149,9 +149,10 @@ class RelativeBiasAttention(DotProductAttention):
 
     def buckets(self, distances: np.ndarray) -> np.ndarray:
         """The bucket of each relative position `j - i`."""
-        near, side, after = self.near_buckets, self.side_buckets, 0
+        near, side = self.near_buckets, self.side_buckets
+        after = (distances > 0) * side * self.bidirectional
         if self.bidirectional:
-            after, distances = (distances > 0) * side, -np.abs(distances)
+            distances = -np.abs(distances)
         distances = np.maximum(-distances, 0)
         growth = np.log(np.maximum(distances, near) / near)
         growth = growth / math.log(self.max_distance / near)
