@@ -263,7 +263,5 @@ def pad_sequences(
     sequences: Sequence[Sequence[int]], size: int, length: int, pad_id: int
 ) -> np.ndarray:
     """Sequences of ids as one array, int32 `[size, length]`, padded with `pad_id`."""
-    ids = np.full((size, length), pad_id, dtype=np.int32)
-    for row, sequence in zip(ids, sequences, strict=False):
-        row[: len(sequence)] = sequence
-    return ids
+    rows = [*sequences, *[()] * (size - len(sequences))]
+    return keras.utils.pad_sequences(rows, length, padding="post", value=pad_id)
