@@ -61,6 +61,8 @@ class Constraints:
             unless it depends on a width that is unknown before the graph runs.
         pad_id, eos_id: the ids of PAD and EOS.
         limits: int32 `[B]`, the number of positions of each sentence.
+        max_forbidden: the largest number of forbidden words at a position that is not
+            forced. Words that would repeat an n-gram do not count; see `repeats`.
 
     Raises:
         ValueError: an argument is out of range or of a wrong shape.
@@ -104,6 +106,7 @@ class Constraints:
         self._prefix = padded_prefix(prefix, self.source_ids, model.pad_id)
         self.max_length = self._longest(min_length, max_length, model.max_length)
         self.limits = self._limits(source_lengths, limits)
+        self.max_forbidden = 2 + is_used(self._min_length) + is_used(block_unknown)
 
     def _longest(self, min_length: Any, max_length: Any, model_max_length: int) -> Size:
         """The largest number of positions in the batch."""
@@ -135,14 +138,6 @@ class Constraints:
         if max_length is not None:
             limits = ops.where(ops.greater(max_length, 0), max_length, limits)
         return ops.minimum(limits, self.max_length)
-
-    @property
-    def max_forbidden(self) -> int:
-        """The largest number of forbidden words at a position that is not forced.
-
-        Words that would repeat an n-gram do not count; see `repeats`.
-        """
-        return 2 + is_used(self._min_length) + is_used(self._block_unknown)
 
     def forced_tokens(self, position: Tensor) -> Tensor:
         """The only token allowed at a position, or PAD for any: int32 `[B]`."""
