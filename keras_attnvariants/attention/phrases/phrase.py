@@ -114,7 +114,8 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         self.structure = Structure.of(structure, STRUCTURES)
         self.scoring = check_choice("scoring", scoring, SCORINGS)
         self.roles = self.structure.roles
-        self.structure.groups(num_heads)
+        groups, streams = self.structure.groups(num_heads), self.structure.query_orders
+        self.score_blocks = len(streams) * len(groups[0].orders)
 
     @property
     def refused(self) -> Mapping[str, str]:

@@ -14,16 +14,12 @@ class PhraseScores:
     Attributes:
         num_heads: number of heads.
         structure: which heads attend to which n-grams.
+        score_blocks: how often the last axis of the scores lists the keys.
     """
 
     num_heads: int
     structure: Structure
-
-    @property
-    def score_blocks(self) -> int:
-        """The number of times that the last axis of the scores lists the keys."""
-        groups = self.structure.groups(self.num_heads)
-        return len(self.structure.query_orders) * len(groups[0].orders)
+    score_blocks: int
 
     def compute_scores_shape(self, query_shape: Shape, value_shape: Shape) -> Shape:
         keys = value_shape[1] and value_shape[1] * self.score_blocks
