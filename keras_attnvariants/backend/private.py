@@ -82,13 +82,11 @@ def is_functional(model: keras.Model) -> bool:
 
 def layers_in_attributes(layer: keras.layers.Layer) -> list[keras.layers.Layer]:
     """The result of `nested_layers`, found by looking at all attributes."""
-    found = {id(layer): layer}
-    for each in (queue := [layer]):
+    for each in (found := [layer]):
         for value in keras.tree.flatten(list(vars(each).values())):
-            if isinstance(value, keras.layers.Layer) and id(value) not in found:
-                found[id(value)] = value
-                queue.append(value)
-    return queue
+            if isinstance(value, keras.layers.Layer) and value not in found:
+                found.append(value)
+    return found
 
 
 @with_fallback(layers_in_attributes)
