@@ -37,8 +37,7 @@ class DividedModel(keras.distribution.ModelParallel):
             (len(devices) // parts, parts), (ROWS, PARTS), np.array(devices)
         )
         layouts = keras.distribution.LayoutMap(mesh)
-        for path, axes in DIVIDED.items():
-            layouts[path] = axes
+        layouts.update(DIVIDED)
         # Every process selects its rows of the batch itself.
         super().__init__(
             layout_map=layouts, batch_dim_name=ROWS, auto_shard_dataset=False

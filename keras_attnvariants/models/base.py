@@ -163,8 +163,7 @@ class EncoderDecoder(keras.Model):
         )
         self.source_vocabulary_size = self._source_vocabulary_size or vocabulary_size
         self.max_length = check_integer("max_length", max_length)
-        ids = {"pad_id": pad_id, "bos_id": bos_id, "eos_id": eos_id}
-        check_token_ids(self.vocabulary_size, **ids)
+        check_token_ids(vocabulary_size, pad_id=pad_id, bos_id=bos_id, eos_id=eos_id)
         check_token_ids(self.source_vocabulary_size, pad_id=pad_id)
         self.pad_id, self.bos_id, self.eos_id = pad_id, bos_id, eos_id
         self.search_settings = SearchSettings.get(search_settings)
