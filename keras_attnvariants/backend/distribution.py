@@ -126,12 +126,10 @@ def in_first_process(function: Callable[[], Any]) -> Any:
 def gathered(value: Any) -> list[Any]:
     """The JSON values that all processes pass to this function, in their order."""
     data = np.frombuffer(json.dumps(value).encode(), np.uint8)
-    sizes = _of_all(np.int32(data.size))
-    texts = _of_all(np.pad(data, (0, max(sizes) - data.size)))
-    return [
-        json.loads(text[:size].tobytes())
-        for text, size in zip(texts, sizes, strict=True)
-    ]
+    [longest] = largest([data.size])
+    # JSON may end with spaces.
+    texts = np.pad(data, (0, longest - data.size), constant_values=ord(" "))
+    return [json.loads(text.tobytes()) for text in _of_all(texts)]
 
 
 def largest(values: Sequence[int]) -> list[int]:
