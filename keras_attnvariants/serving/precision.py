@@ -46,56 +46,42 @@ class Precision(NamedTuple):
 def model_in(model: Any, precision: str | None) -> Any:
     """A model in the precision in which it is to be exported.
 
+    Beside 8-bit integers it has the faster floats; with `"int8"`, float32.
+
     Args:
         model: any step model; it is not changed.
         precision: one of `PRECISIONS`; `None` for the model itself.
 
     Raises:
-        ValueError: there is no such precision, or it is one of floats and the model is
-            quantized, and so rounds what it multiplies.
+        ValueError: there is no such precision, or the model is quantized in another
+            mode: with `int8`, it rounds what it multiplies, and has no floats.
         ProcessorError: it would multiply 8-bit integers, which are not exact here.
     """
     if precision is None:
         return model
     check_choice("precision", precision, PRECISIONS)
-    found = Precision.of(model)
+    dtype, quantization, _ = Precision.of(model)
     if precision == "auto":
-        precision = "int8-weights" if found.quantization else backend.faster_floats()
-    if precision == "int8":
-        if not backend.is_onednn_exact():
-            raise ProcessorError(
-                "`precision` int8 needs TensorFlow with oneDNN and a processor with "
-                "AVX512-VNNI or AVX-VNNI, here and on servers: others do not multiply "
-                "8-bit integers exactly. `int8-weights` runs anywhere. Received: "
-                f"{processor()}"
-            )
-        return wide_model(quantized_model(model))
-    if precision == "int8-weights":
-        return quantized_model(model)
-    if found.quantization is not None:
-        raise ValueError(
-            f"`precision` {precision!r} needs a model that is not quantized. Received: "
-            f"a model quantized to {found.quantization}"
+        precision = "int8-weights" if quantization else backend.faster_floats()
+    if precision == "int8" and not backend.is_onednn_exact():
+        raise ProcessorError(
+            "`precision` int8 needs TensorFlow with oneDNN and a processor with "
+            "AVX512-VNNI or AVX-VNNI, here and on servers: others do not multiply "
+            "8-bit integers exactly. `int8-weights` runs anywhere. Received: "
+            f"{processor()}"
         )
-    same = found.dtype == precision
-    return model if same else with_policy(model, POLICIES[precision])
-
-
-def quantized_model(model: Any) -> Any:
-    """A model with 8-bit integers, and the faster floats for everything else.
-
-    Raises:
-        ValueError: it is quantized in another mode.
-    """
-    quantization = Precision.of(model).quantization
-    if quantization not in (None, "int8"):
+    is_float = precision in POLICIES
+    if quantization is not None and (is_float or quantization != "int8"):
         raise ValueError(
-            "`precision` int8 needs a model that is not quantized otherwise. Received: "
-            f"a model quantized to {quantization}"
+            f"`precision` {precision!r} needs a model that is not quantized"
+            f"{'' if is_float else ' otherwise'}. Received: a model quantized to "
+            f"{quantization}"
         )
+    if is_float:
+        return model if dtype == precision else with_policy(model, POLICIES[precision])
     if quantization is None:
-        return with_integers(model, POLICIES[backend.faster_floats()])
-    return model
+        model = with_integers(model, POLICIES[backend.faster_floats()])
+    return wide_model(model) if precision == "int8" else model
 
 
 def with_integers(model: Any, policy: str) -> Any:
