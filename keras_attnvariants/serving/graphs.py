@@ -86,22 +86,16 @@ class Graph:
     Attributes:
         nodes: those outside of functions, by name.
         functions: the nodes of each function, by its name.
+        content: the node of each name, and the nodes of the function of this name.
     """
 
     def __init__(self, graph: Any) -> None:
         library = graph.graph_def.library.function
         self.nodes = {node.name: node for node in graph.graph_def.node}
         self.functions = {each.signature.name: each.node_def for each in library}
-
-    @property
-    def names(self) -> set[str]:
-        """The names of all nodes outside of functions, and of all functions."""
-        return {*self.nodes, *self.functions}
-
-    def content(self, name: str) -> list[Any]:
-        """The node of this name, and the nodes of the function of this name."""
-        node = [self.nodes[name]] if name in self.nodes else []
-        return [*node, *self.functions.get(name, ())]
+        self.content = {name: [node] for name, node in self.nodes.items()}
+        for name, nodes in self.functions.items():
+            self.content.setdefault(name, []).extend(nodes)
 
     def reached(self, names: Iterable[str]) -> set[str]:
         """The names of nodes and functions that tensors or functions depend on."""
@@ -114,13 +108,13 @@ class Graph:
             found.add(name)
             if name in self.nodes:
                 waiting += self.nodes[name].input
-            for node in self.content(name):
+            for node in self.content.get(name, ()):
                 waiting += called_functions(node, self.functions)
         return found
 
     def operators(self, names: Iterable[str]) -> set[str]:
         """The operators of nodes and functions; a called function is not one."""
-        found = {node.op for name in names for node in self.content(name)}
+        found = {node.op for name in names for node in self.content.get(name, ())}
         return found - self.functions.keys()
 
 
@@ -157,7 +151,7 @@ def operators(path: str | os.PathLike[str]) -> dict[str, set[str]]:
         for name, signature in saved.signature_def.items()
         if not name.startswith("__")
     }
-    reached[""] = graph.names.difference(*reached.values())
+    reached[""] = set(graph.content).difference(*reached.values())
     return {name: graph.operators(names) for name, names in reached.items()}
 
 
@@ -173,8 +167,8 @@ def unservable(found: set[str]) -> set[str]:
 def nodes_of(saved: Any) -> Iterator[Any]:
     """All nodes in the content of `saved_model.pb`, including those of functions."""
     for graph in map(Graph, saved.meta_graphs):
-        for name in graph.names:
-            yield from graph.content(name)
+        for nodes in graph.content.values():
+            yield from nodes
 
 
 def share_nodes(saved: Any) -> None:

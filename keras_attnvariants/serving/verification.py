@@ -151,4 +151,4 @@ def parts(saved: Any) -> Iterator[tuple[set[str], frozenset[str]]]:
     saving = graph.reached([saver.save_tensor_name]) - loading - served
     yield graph.operators(saving), SAVING | LOADING
     yield graph.operators(loading), LOADING
-    yield graph.operators(graph.names - saving - loading), frozenset()
+    yield graph.operators(graph.content.keys() - saving - loading), frozenset()
