@@ -23,7 +23,7 @@ ACTIVATIONS = {"relu": "relu", "swish": "silu", "silu": "silu", "gelu": "gelu"}
 
 
 class ForeignArrays:
-    """Arrays by name, as float32.
+    """Arrays by name, as float32; each is taken once.
 
     Args:
         arrays: the arrays.
@@ -31,11 +31,10 @@ class ForeignArrays:
     """
 
     def __init__(self, arrays: Mapping[str, np.ndarray], file: str) -> None:
-        self._arrays, self._file = arrays, file
-        self._left = set(arrays)
+        self._left, self._file = dict(arrays), file
 
     def __contains__(self, name: str) -> bool:
-        return name in self._arrays
+        return name in self._left
 
     def take(self, *names: str) -> np.ndarray:
         """The array that has one of these names; the other names are copies of it.
@@ -43,18 +42,16 @@ class ForeignArrays:
         Raises:
             ValueError: there is none, or it does not consist of finite floats.
         """
-        self._left.difference_update(names)
-        found = [name for name in names if name in self._arrays]
+        found = {name: self._left.pop(name) for name in names if name in self._left}
         if not found:
             raise ValueError(
                 f"{self._file} must have {names[0]}, with the layers that its "
                 "configuration names. Received: a file without it"
             )
-        array = self._arrays[found[0]]
+        name, array = next(iter(found.items()))
         if array.dtype.kind != "f" or not np.isfinite(array).all():
             raise ValueError(
-                f"{self._file} must have finite floats. Received: {found[0]}, "
-                f"{array.dtype}"
+                f"{self._file} must have finite floats. Received: {name}, {array.dtype}"
             )
         return array.astype("float32")
 
