@@ -1,5 +1,6 @@
 """Writes translations to a stream, or to a file that is continued after a kill."""
 
+import glob
 import hashlib
 import os
 import sys
@@ -103,7 +104,14 @@ class PartialFile(LineWriter):
         self._digest = hashlib.sha256()  # of the texts whose translations are written
         self._expected = self._digest.hexdigest()
         try:
-            self._start(resume and was_there and self.note.exists())
+            resumes = resume and was_there and self.note.exists()
+            size = self._read_note() if resumes else 0
+            if self.path.exists():
+                os.fchmod(self.file.fileno(), self.path.stat().st_mode & 0o777)
+            self.file.truncate(size)
+            self.file.seek(size)
+            if not resumes:
+                self._write_note()
         except BaseException:
             self.file.close()
             raise
@@ -149,16 +157,6 @@ class PartialFile(LineWriter):
                 file=sys.stderr,
             )
 
-    def _start(self, resumes: bool) -> None:
-        size = self._read_note() if resumes else 0
-        descriptor = self.file.fileno()
-        if self.path.exists():
-            os.fchmod(descriptor, self.path.stat().st_mode & 0o777)
-        os.ftruncate(descriptor, size)
-        os.lseek(descriptor, size, os.SEEK_SET)
-        if not resumes:
-            self._write_note()
-
     def _read_note(self) -> int:
         """Restores the state from the note, and returns the number of valid bytes."""
         note = read_record(self.note, Note)
@@ -182,16 +180,15 @@ class PartialFile(LineWriter):
         return note.bytes
 
     def _write_note(self) -> None:
-        position = os.lseek(self.file.fileno(), 0, os.SEEK_CUR)
-        digest = self._digest.hexdigest()
-        write_record(self.note, Note(self.lines, position, digest, self.settings))
+        place, digest = self.file.tell(), self._digest.hexdigest()
+        write_record(self.note, Note(self.lines, place, digest, self.settings))
 
     def _remove_note(self) -> None:
         self.note.unlink(missing_ok=True)
         # A killed process may have left an unfinished one.
-        for entry in self.path.parent.iterdir():
-            if entry.name.startswith(f"{TEMPORARY}{self.note.name}-"):
-                entry.unlink(missing_ok=True)
+        left = f"{TEMPORARY}{glob.escape(self.note.name)}-*"
+        for entry in self.path.parent.glob(left):
+            entry.unlink(missing_ok=True)
 
     def _add(self, text: str) -> None:
         self._digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
