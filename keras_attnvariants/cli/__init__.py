@@ -34,8 +34,8 @@ app = program(
     demo.demo,
     analyse.attention,
     analyse.analyse,
-    group(catalogue.models, catalogue.push),
     catalogue.presets,
     catalogue.corpora,
     doctor.doctor,
 )
+app.add_typer(group(catalogue.models, catalogue.push))

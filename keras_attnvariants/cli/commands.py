@@ -227,19 +227,15 @@ def group(default: Callable[..., None], *commands: Callable[..., None]) -> typer
     return app
 
 
-def program(*commands: Callable[..., None] | typer.Typer) -> typer.Typer:
-    """The program with these commands and groups, and its version."""
+def program(*commands: Callable[..., None]) -> typer.Typer:
+    """The program with these commands, and its version."""
     app = typer.Typer(
         cls=Program, pretty_exceptions_enable=False, rich_markup_mode="rich"
     )
     app.callback(invoke_without_command=True)(root)
     for function in commands:
-        if isinstance(function, typer.Typer):
-            app.add_typer(function)
-        else:
-            # The name of one command is a keyword of Python.
-            name = function.__name__.rstrip("_")
-            app.command(name, cls=Command)(function)
+        # The name of one command is a keyword of Python.
+        app.command(function.__name__.rstrip("_"), cls=Command)(function)
     return app
 
 

@@ -126,11 +126,9 @@ class SystemOptions:
     @property
     def shown_server(self) -> str | None:
         """The server without its password."""
-        if self.server is None:
-            return None
         from keras_attnvariants.serving.client.exchange import without_password
 
-        return without_password(self.server)
+        return self.server and without_password(self.server)
 
     def check(self) -> None:
         """Checks early that options belong together, and folders are of the right kind.
