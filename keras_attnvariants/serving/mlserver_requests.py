@@ -6,7 +6,6 @@ import itertools
 from collections.abc import Awaitable
 from collections.abc import Callable
 from dataclasses import dataclass
-from heapq import heapify
 from heapq import heappop
 from heapq import heappush
 from typing import Any
@@ -155,8 +154,8 @@ class Turns:
         finally:
             for answer in answers:
                 answer.cancel()
-            self._queue = [each for each in self._queue if not each[-1].done()]
-            heapify(self._queue)
+            # A sorted list is a heap.
+            self._queue = sorted(x for x in self._queue if not x[-1].done())
 
     async def _work(self) -> None:
         """Takes turns while texts wait."""

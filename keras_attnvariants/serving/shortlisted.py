@@ -1,5 +1,6 @@
 """Searches among the target tokens that a source makes likely."""
 
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -102,9 +103,16 @@ class ShortlistedSteps:
     ) -> tuple[Any, ...]:
         """As in the model, with indices into the lists as tokens."""
         ids = take(context["tokens"], tokens, axis=1, batch_axes=1)
+        columns = context["outputs"]
+
+        def logits(x: Tensor) -> Tensor:
+            found = x @ columns["kernel"]
+            return found + columns["bias"] if "bias" in columns else found
+
         # The owner of the method may have other weights than the encoder.
         model = self.model.step.__self__
-        embeddings = LimitedLogits(model.embeddings, context["outputs"])
+        embed_step = model.embeddings.embed_step
+        embeddings = SimpleNamespace(embed_step=embed_step, logits=logits)
         limited = shallow_copy(model, embeddings=embeddings)
         return limited.step(ids, position, state, context["model"], **options)
 
@@ -113,21 +121,3 @@ class ShortlistedSteps:
         tokens = self.tokens(source_ids)
         ids = take(tokens, found.ids, axis=1, batch_axes=1)
         return found._replace(ids=ids)
-
-
-class LimitedLogits:
-    """Token embeddings with the logits of some tokens of each sentence.
-
-    Args:
-        embeddings: `TokenEmbeddings`.
-        columns: what its method `columns` returned for these tokens.
-    """
-
-    def __init__(self, embeddings: Any, columns: dict[str, Tensor]) -> None:
-        self.embed_step = embeddings.embed_step
-        self.columns = columns
-
-    def logits(self, x: Tensor) -> Tensor:
-        """`[B, K, hidden_dim]` to `[B, K, W]`."""
-        logits = x @ self.columns["kernel"]
-        return logits + self.columns["bias"] if "bias" in self.columns else logits
