@@ -44,34 +44,31 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
 # Marian's gelu is swish(1.702 x): the weights around it absorb the factor.
 GELU = 1.702
 
+# Their names for our layers in a block, and for our weights in a layer.
 LAYERS = {
-    "self_attention": "self",
-    "cross_attention": "context",
-    "feed_forward": "ffn",
-    "self_residual": "self_Wo_ln",
-    "cross_residual": "context_Wo_ln",
-    "ff_residual": "ffn_ffn_ln",
+    "self_attention/query": "self_{}q",
+    "self_attention/key": "self_{}k",
+    "self_attention/value": "self_{}v",
+    "self_attention/output": "self_{}o",
+    "cross_attention/query": "context_{}q",
+    "cross_attention/key": "context_{}k",
+    "cross_attention/value": "context_{}v",
+    "cross_attention/output": "context_{}o",
+    "feed_forward/intermediate": "ffn_{}1",
+    "feed_forward/output": "ffn_{}2",
+    "self_residual/norm": "self_Wo_ln_{}",
+    "cross_residual/norm": "context_Wo_ln_{}",
+    "ff_residual/norm": "ffn_ffn_ln_{}",
 }
-PARTS = {
-    "query": "q",
-    "key": "k",
-    "value": "v",
-    "output": "o",
-    "intermediate": "1",
-    "gamma": "scale",
-    "beta": "bias",
-}
+KINDS = {"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"}
 
 
 def name_of(weight: str) -> str:
     """Their name for a weight of a block: `"encoder_0/self_residual/norm/beta"`, …."""
     block, layer, part, kind = weight.split("/")
     stack, number = block.split("_")
-    place = f"{stack}_l{int(number) + 1}_{LAYERS[layer]}"
-    if part == "norm":
-        return f"{place}_{PARTS[kind]}"
-    part = "2" if (layer, part) == ("feed_forward", "output") else PARTS[part]
-    return f"{place}_{'W' if kind == 'kernel' else 'b'}{part}"
+    theirs = LAYERS[f"{layer}/{part}"].format(KINDS[kind])
+    return f"{stack}_l{int(number) + 1}_{theirs}"
 
 
 def read_marian(
