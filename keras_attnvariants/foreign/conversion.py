@@ -1,5 +1,6 @@
 """Converts models of other toolkits to models of this package."""
 
+import functools
 from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
@@ -117,22 +118,21 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
     check_rows(foreign.target_table, foreign.target)
     model = random_model(foreign, len(source.pieces), len(target.pieces))
     tables = {
-        "target/embeddings": target.table(foreign.target_table),
-        "source/embeddings": source.table(foreign.source_table),
+        "embeddings/target/embeddings": target.table(foreign.target_table),
+        "embeddings/source/embeddings": source.table(foreign.source_table),
     }
     zeros = np.zeros(len(foreign.target_table))
     bias = target.bias(zeros if foreign.bias is None else foreign.bias)
     if foreign.output is None:
-        tables["bias"] = bias
+        tables["embeddings/bias"] = bias
     else:
-        tables["output/kernel"] = target.table(foreign.output.T).T
-        tables["output/bias"] = bias
+        tables["embeddings/output/kernel"] = target.table(foreign.output.T).T
+        tables["embeddings/output/bias"] = bias
     for name, weight in by_path(model.weights).items():
-        part, _, rest = name.partition("/")
-        is_table = part == "embeddings"
-        weight.assign(
-            tables[rest] if is_table else foreign.block_weight(foreign.arrays, name)
-        )
+        if name in tables:
+            weight.assign(tables[name])
+        else:
+            weight.assign(foreign.block_weight(foreign.arrays, name))
     foreign.arrays.check_all_taken()
     tokenizer = Tokenizer.for_sides(
         with_pieces(foreign.subwords[0], source.pieces),
@@ -145,10 +145,7 @@ def random_model(
     foreign: ForeignModel, source_size: int, target_size: int
 ) -> Transformer:
     """The model with random weights, for vocabularies of these sizes."""
-
-    def attention(num_heads: int) -> DotProductAttention:
-        return DotProductAttention(num_heads, use_bias=True)
-
+    attention = functools.partial(DotProductAttention, use_bias=True)
     tying = "none"
     if foreign.output is None:
         is_one = foreign.source_table is foreign.target_table

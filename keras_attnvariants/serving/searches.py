@@ -135,12 +135,8 @@ def with_status(
     nothing = is_ok & tf.equal(found.lengths[:, 0], 0)
     status = tf.where(nothing, int(Status.NOTHING_FOUND), status)
     missing = {"ids": pad_id, "scores": IMPOSSIBLE, "log_probs": IMPOSSIBLE}
-
-    def without(name: str, values: Tensor | None) -> Tensor | None:
-        if values is None:
-            return None
-        rows = tf.reshape(is_ok & ~nothing, [-1] + [1] * (len(values.shape) - 1))
-        return tf.where(rows, values, tf.constant(missing.get(name, 0), values.dtype))
-
-    kept = {name: without(name, values) for name, values in found._asdict().items()}
-    return Hypotheses(**kept), status
+    kept = {name: x for name, x in found._asdict().items() if x is not None}
+    for name, x in kept.items():
+        rows = tf.reshape(is_ok & ~nothing, [-1] + [1] * (len(x.shape) - 1))
+        kept[name] = tf.where(rows, x, tf.constant(missing.get(name, 0), x.dtype))
+    return found._replace(**kept), status
