@@ -169,7 +169,9 @@ def show_report(report: "Report", title: str, source: str) -> None:
 
 @command
 def compare(
-    file: Path | None = argument("TOML file that describes the comparison.", None),
+    file: Path | None = argument(
+        "TOML file that describes the comparison.", None, exists=True, dir_okay=False
+    ),
     folder: Path | None = option(
         "Folder of the comparison. If it holds the same one already, that is continued."
     ),
@@ -212,8 +214,6 @@ def compare(
     if score_only and (only or minutes):
         raise ValueError("--score-only trains nothing: no --only, no --minutes.")
     check_output_folder("--folder", folder)
-    if not file.is_file():
-        raise FileNotFoundError(f"There is no such file. Received: {file}")
     import_modules(imports)
     from rich.console import Console
 
