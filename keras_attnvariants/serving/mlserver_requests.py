@@ -3,13 +3,19 @@
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Awaitable
 from collections.abc import Callable
 from dataclasses import dataclass
 from heapq import heappop
 from heapq import heappush
+from typing import TYPE_CHECKING
 from typing import Any
-from typing import TypeAlias
+
+if TYPE_CHECKING:
+    from starlette.types import ASGIApp
+    from starlette.types import Message
+    from starlette.types import Receive
+    from starlette.types import Scope
+    from starlette.types import Send
 
 # Bytes of a request, over HTTP and gRPC.
 MAX_BYTES = 1_000_000
@@ -17,10 +23,6 @@ MAX_BYTES = 1_000_000
 # Bytes of the texts that are translated at once, padded to the longest: as many as
 # one processor translates in about a second.
 TURN_BYTES = 1 << 14
-
-Message: TypeAlias = dict[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[Message]]
-Send: TypeAlias = Callable[[Message], Awaitable[None]]
 
 
 def protect(app: Any, timeout: float) -> None:
@@ -56,10 +58,10 @@ class Guard:
         timeout: seconds within which a request must have arrived.
     """
 
-    app: Callable[[Message, Receive, Send], Awaitable[None]]
+    app: "ASGIApp"
     timeout: float
 
-    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+    async def __call__(self, scope: "Scope", receive: "Receive", send: "Send") -> None:
         """Answers one request."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
@@ -83,9 +85,9 @@ class Guard:
             text = f"A request must not have more than {MAX_BYTES:,} bytes."
             return await refusal(413, text)(scope, receive, send)
         gone = asyncio.ensure_future(receive())
-        bodies: list[Message] = [{"type": "http.request", "body": body}]
+        bodies = [{"type": "http.request", "body": body}]
 
-        async def read() -> Message:
+        async def read() -> "Message":
             return bodies.pop() if bodies else await asyncio.shield(gone)
 
         work = asyncio.ensure_future(self.app(scope, read, send))
