@@ -84,7 +84,7 @@ def newest_version(path: str | os.PathLike[str]) -> Path:
     return folder
 
 
-class _Template(string.Template):
+class Template(string.Template):
     """Text with placeholders `@@name`: nginx and Compose use `$`."""
 
     delimiter = "@@"
@@ -139,7 +139,7 @@ def write_deployment(
         if target.exists():
             continue
         target.parent.mkdir(parents=True, exist_ok=True)
-        text = _Template(template.read_text("utf-8")).substitute(values)
+        text = Template(template.read_text("utf-8")).substitute(values)
         write_file(target, text.encode())
         written.append(target)
     return written

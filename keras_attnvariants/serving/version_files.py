@@ -23,6 +23,7 @@ from keras_attnvariants.data.audio import wav_of
 from keras_attnvariants.data.tasks import task_of
 from keras_attnvariants.decoding import IMPOSSIBLE
 from keras_attnvariants.serving.folders import INFO
+from keras_attnvariants.serving.folders import Template
 from keras_attnvariants.serving.inputs import GraphSignature
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.messages import predict_request
@@ -54,18 +55,6 @@ OUTPUTS = {
 
 # `--enable_per_model_batching_parameters` makes the server read it, version by version.
 BATCHING = "batching_params.pbtxt"
-
-_BATCHING = """\
-# Requests of several clients are translated together, but never more sentences than
-# the graph accepts. Read with --enable_batching --enable_per_model_batching_parameters.
-max_batch_size {{ value: {max_batch} }}
-# Microseconds that a request waits for others.
-batch_timeout_micros {{ value: 2000 }}
-# More are refused as unavailable, so that clients come back later.
-max_enqueued_batches {{ value: 16 }}
-# Ids are padded; the signatures ignore what is beyond their lengths. Texts need none.
-pad_variable_length_inputs: {pads}
-{sizes}"""
 
 # TensorFlow Serving reads this file of a version.
 WARM_UP = Path("assets.extra") / "tf_serving_warmup_requests"
@@ -130,9 +119,10 @@ def write_batching(
     # Only if needed: padding does not check that ranks agree.
     pads = any(i.rank > 1 for each in signatures.values() for i in each.inputs)
     # With few sizes, the server prepares kernels for few shapes.
-    sizes = "".join(f"allowed_batch_sizes: {n}\n" for n in sizes_up_to(max_batch))
-    text = _BATCHING.format(max_batch=max_batch, pads=str(pads).lower(), sizes=sizes)
-    (folder / BATCHING).write_text(text, "utf-8")
+    sizes = "\n".join(f"allowed_batch_sizes: {n}" for n in sizes_up_to(max_batch))
+    values = {"max_batch": max_batch, "pads": str(pads).lower(), "sizes": sizes}
+    template = Template(Path(__file__).with_name(BATCHING).read_text("utf-8"))
+    (folder / BATCHING).write_text(template.substitute(values), "utf-8")
 
 
 def write_warm_up(
