@@ -37,6 +37,7 @@ assert "site-packages" in package.parts, package
 assert (package / "py.typed").is_file()
 serving = package / "serving"
 assert (serving / "operators.toml").is_file()
+assert (serving / "batching_params.pbtxt").is_file()
 assert (serving / "messages.textproto").is_file()
 assert (package / "data" / "sentencepiece.textproto").is_file()
 assert (package / "evaluation" / "aligned.css").is_file()

@@ -8,11 +8,11 @@ import keras
 from keras_attnvariants import __version__
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models import SearchSettings
+from keras_attnvariants.models.templates import with_policy
 from keras_attnvariants.serving.exporting import check_pieces
 from keras_attnvariants.serving.exporting import check_reads_texts
 from keras_attnvariants.serving.formats import write_tokenizers
 from keras_attnvariants.serving.formats.steps import StepFunctions
-from keras_attnvariants.serving.formats.steps import float_model
 from keras_attnvariants.utils.folders import check_new
 from keras_attnvariants.utils.folders import new_folder
 from keras_attnvariants.utils.machine import check_extra
@@ -70,8 +70,10 @@ def export_onnx(
             "`no_repeat_ngram`, which searches with ONNX do not have. "
             f"Received: {search}"
         )
+    if getattr(model, "compute_dtype", "float32") != "float32":
+        model = with_policy(model, "float32")
     # Kept to the end: graphs do not keep the variables that they read.
-    steps = StepFunctions(float_model(model), search.beam_size)
+    steps = StepFunctions(model, search.beam_size)
     settings = {
         "version": __version__,
         **search.to_dict(),

@@ -19,7 +19,6 @@ from keras_attnvariants.attention.cache import HISTORY
 from keras_attnvariants.attention.cache import with_common_histories
 from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.decoding.step_model import gather_beams
-from keras_attnvariants.models.templates import with_policy
 from keras_attnvariants.serving.exported import StoredWeights
 from keras_attnvariants.utils.typing import NestedTensors
 from keras_attnvariants.utils.typing import Tensor
@@ -159,10 +158,3 @@ def traced(
     found = graph.get_concrete_function()
     # TensorFlow lists the entries of a dict in the order of their keys.
     return found, [spec.name for spec in inputs], sorted(found.structured_outputs)
-
-
-def float_model(model: Any) -> Any:
-    """The model in float32; a model without a stated dtype is returned as it is."""
-    if getattr(model, "compute_dtype", "float32") == "float32":
-        return model
-    return with_policy(model, "float32")
