@@ -7,10 +7,8 @@ and every batch has exactly one of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING
 from typing import NamedTuple
 
 import numpy as np
@@ -19,11 +17,9 @@ import numpy.typing as npt
 from keras_attnvariants.data.bucketing import assign
 from keras_attnvariants.data.bucketing import choose_lengths
 from keras_attnvariants.data.bucketing import members
+from keras_attnvariants.data.mixing import Mixture
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_optional_integer
-
-if TYPE_CHECKING:
-    from keras_attnvariants.data.mixing import Mixture
 
 
 class BatchShape(NamedTuple):
@@ -118,9 +114,7 @@ class BatchPlan:
                 "No sentence pair is left: all are empty or longer than allowed "
                 f"(max_length={max_length}). Received: {len(bucket)} pairs"
             )
-        self._pairs_of_epoch: Callable[[int], list[np.ndarray]] = lambda epoch: found
-        if mixture is not None and seed is not None:
-            self._pairs_of_epoch = MixtureSampler(found, mixture, seed).epoch
+        self._members, self._mixture = found, mixture
         pairs_by_bucket = self._pairs_of_epoch(0)
         self.shapes = shapes or tuple(
             BatchShape(_rows(max(len(pairs), 1), batch_tokens, *size), *size)
@@ -154,6 +148,12 @@ class BatchPlan:
         shape = self.shapes[bucket]
         return shape, pairs_of[bucket][place * shape.rows : (place + 1) * shape.rows]
 
+    def _pairs_of_epoch(self, epoch: int) -> list[np.ndarray]:
+        """Indices of the pairs in each bucket, the same number in every epoch."""
+        if self._mixture is None or self.seed is None:
+            return self._members
+        return mixed_pairs(self._members, self._mixture, self.seed, epoch)
+
     def _draw(self, epoch: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The order of an epoch's batches, and the pairs of each bucket in order."""
         if self.seed is None:
@@ -180,8 +180,10 @@ def _rows(count: int, batch_tokens: int, source_length: int, target_length: int)
     return min(choices, key=lambda rows: -count % rows)
 
 
-class MixtureSampler:
-    """Chooses the pairs of each epoch from a mixture of corpora, by bucket.
+def mixed_pairs(
+    members: Sequence[np.ndarray], mixture: Mixture, seed: int, epoch: int
+) -> list[np.ndarray]:
+    """The pairs of an epoch from a mixture of corpora, by bucket.
 
     Whatever the shares, an epoch has as many pairs as all corpora together. Within a
     bucket, each corpus has a fixed number of places, in proportion to its pairs there.
@@ -192,46 +194,28 @@ class MixtureSampler:
     Args:
         members: indices of the pairs in each bucket.
         mixture: the corpora that the pairs are from.
-        seed: the pairs of an epoch are a pure function of it and of the epoch.
+        seed, epoch: the pairs are a pure function of them.
     """
-
-    def __init__(
-        self, members: Sequence[np.ndarray], mixture: Mixture, seed: int
-    ) -> None:
-        ends = np.cumsum(mixture.sizes)
-        # By bucket and corpus; the pairs of a bucket are in order.
-        self._cells = [
-            np.split(pairs, np.searchsorted(pairs, ends[:-1])) for pairs in members
-        ]
-        self._seed = seed
-        sizes = np.array([[len(cell) for cell in cells] for cells in self._cells])
-        totals = sizes.sum(axis=0)
-        rates = mixture.shares(totals) * sizes.sum() / np.maximum(totals, 1)
-        self._places = _rounded(sizes * rates)
-
-    def epoch(self, epoch: int) -> list[np.ndarray]:
-        """Indices of the pairs in each bucket, the same number in every epoch."""
-        found = []
-        for bucket, cells in enumerate(self._cells):
-            turns = [
-                self._turn(cell, (bucket, corpus), epoch)
-                for corpus, cell in enumerate(cells)
-            ]
-            found.append(np.concatenate(turns))
-        return found
-
-    def _turn(self, cell: np.ndarray, where: tuple[int, int], epoch: int) -> np.ndarray:
-        """The pairs of one corpus in one bucket that an epoch has."""
-        places = int(self._places[where])
+    ends = np.cumsum(mixture.sizes)
+    # By bucket and corpus; the pairs of a bucket are in order.
+    cells = [np.split(pairs, np.searchsorted(pairs, ends[:-1])) for pairs in members]
+    sizes = np.array([[len(cell) for cell in row] for row in cells])
+    totals = sizes.sum(axis=0)
+    rates = mixture.shares(totals) * sizes.sum() / np.maximum(totals, 1)
+    found = [[pairs[:0]] for pairs in members]
+    for (bucket, corpus), places in np.ndenumerate(_rounded(sizes * rates)):
         if not places:
-            return cell[:0]
+            continue
+        cell = cells[bucket][corpus]
+        # The turns of these pairs that the epoch is part of, each in its own order.
         first, start = divmod(epoch * places, len(cell))
         last = -(-(epoch + 1) * places // len(cell))
         orders = [
-            np.random.default_rng([self._seed, turn, *where]).permutation(cell)
+            np.random.default_rng([seed, turn, bucket, corpus]).permutation(cell)
             for turn in range(first, last)
         ]
-        return np.concatenate(orders)[start : start + places]
+        found[bucket].append(np.concatenate(orders)[start : start + places])
+    return [np.concatenate(turns) for turns in found]
 
 
 def _rounded(quotas: np.ndarray) -> np.ndarray:
