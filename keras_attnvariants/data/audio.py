@@ -18,7 +18,6 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
 
 import numpy as np
@@ -26,11 +25,13 @@ import numpy as np
 from keras_attnvariants.data.sentencepiece_models import SPACE
 from keras_attnvariants.data.text_files import check_file
 from keras_attnvariants.data.text_files import read_text_lines
+from keras_attnvariants.data.tokenizer import BOS_ID
+from keras_attnvariants.data.tokenizer import EOS_ID
+from keras_attnvariants.data.tokenizer import PAD_ID
+from keras_attnvariants.data.tokenizer import UNK_ID
+from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.checks import listed
 from keras_attnvariants.utils.machine import check_extra
-
-if TYPE_CHECKING:
-    from keras_attnvariants.data.tokenizer import Tokenizer
 
 SAMPLE_RATE = 16_000
 SILENCE = 1 << 15  # the id of a sample of 0
@@ -45,10 +46,10 @@ class AudioTokenizer:
     """Encodes recordings as rows of ids, and decodes subwords to texts.
 
     Args:
-        target: the tokenizer of the texts.
+        target: the tokenizer of the texts, or another `AudioTokenizer` with it.
 
     Attributes:
-        target: the same tokenizer.
+        target: the tokenizer of the texts.
         source_stride: number of ids per encoder position, which lasts 40 ms.
         reads: kind of its sources, `"audio"`.
 
@@ -60,17 +61,16 @@ class AudioTokenizer:
     ```
     """
 
+    pad_id, unk_id, bos_id, eos_id = PAD_ID, UNK_ID, BOS_ID, EOS_ID
     source_stride = 640
     reads = "audio"
     vocabulary_size = 1 << 16
     tags = ()
 
-    def __init__(self, target: Tokenizer) -> None:
+    def __init__(self, target: Tokenizer | AudioTokenizer) -> None:
         self.target = target.target
         self.model_bytes = self.target.model_bytes
         self.sha256 = self.target.sha256
-        self.pad_id, self.unk_id = target.pad_id, target.unk_id
-        self.bos_id, self.eos_id = target.bos_id, target.eos_id
 
     def encode(
         self, texts: Sequence[os.PathLike[str] | str], longest: int | None = None
@@ -115,9 +115,6 @@ class AudioTokenizer:
     def decode(self, ids: Iterable[Iterable[int]]) -> list[str]:
         """The text of each row of ids of subwords; see `Tokenizer.decode`."""
         return self.target.decode(ids)
-
-    def __reduce__(self) -> tuple[type[AudioTokenizer], tuple[Tokenizer]]:
-        return AudioTokenizer, (self.target,)
 
     def __repr__(self) -> str:
         return f"AudioTokenizer({self.target!r})"

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Callable
 from collections.abc import Generator
 from collections.abc import Iterator
+from collections.abc import Sequence
 from itertools import islice
 from itertools import zip_longest
 from pathlib import Path
@@ -28,6 +30,18 @@ _HEADER_CODE = re.compile(r"[a-z]{2,3}([-_][A-Za-z]+)?")
 BytePair: TypeAlias = tuple[bytes, bytes] | None
 # The files of each split by their language.
 FilesBySplit: TypeAlias = dict[str, dict[str, list[Path]]]
+
+
+class Conversion(NamedTuple):
+    """Conversion of a corpus in another format to a folder of parallel files.
+
+    Attributes:
+        inputs: the files that it is read from.
+        write: writes `<split>.<language>` files into a folder.
+    """
+
+    inputs: Sequence[Path]
+    write: Callable[[Path], None]
 
 
 class ParallelFiles(NamedTuple):

@@ -7,37 +7,23 @@ and presets carry the name of their task.
 from __future__ import annotations
 
 from collections.abc import Callable
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 from typing import Any
-from typing import NamedTuple
 
+from keras_attnvariants.data.audio import AudioTokenizer
+from keras_attnvariants.data.sources import recordings
+from keras_attnvariants.data.sources import summaries
+from keras_attnvariants.data.splits import Conversion
 from keras_attnvariants.data.splits import check_languages
+from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.checks import check_choice
-
-if TYPE_CHECKING:
-    from keras_attnvariants.data.tokenizer import Tokenizer
 
 DEFAULT = "translation"
 # The ending of lists of recordings.
 AUDIO = "audio"
 # Metrics of which less is better.
 LOWER_IS_BETTER = ("loss", "ter", "wer", "cer")
-
-
-class Conversion(NamedTuple):
-    """Conversion of a corpus in another format to a folder of parallel files.
-
-    Attributes:
-        inputs: the files that it is read from.
-        write: writes `<split>.<language>` files into a folder.
-    """
-
-    inputs: Sequence[Path]
-    write: Callable[[Path], None]
 
 
 def text_tokenizer(subwords: Tokenizer) -> Tokenizer:
@@ -130,29 +116,6 @@ class Task:
             )
 
 
-def audio_tokenizer(subwords: Any) -> Any:
-    """The tokenizer of recordings, and of texts in these subwords."""
-    from keras_attnvariants.data.audio import AudioTokenizer
-
-    return AudioTokenizer(subwords.target)
-
-
-def audio_conversion(path: Path) -> Conversion | None:
-    """The conversion of a folder of recordings, as they are distributed."""
-    from keras_attnvariants.data.sources.recordings import conversion
-
-    return conversion(path)
-
-
-def summary_conversion(path: Path) -> Conversion | None:
-    """The conversion of a corpus such as Gigaword or CNN-DM, as it is distributed."""
-    from keras_attnvariants.data.sources.summaries import find_summaries
-    from keras_attnvariants.data.sources.summaries import write_summaries
-
-    files = find_summaries(path)
-    return Conversion(files, partial(write_summaries, files)) if files else None
-
-
 TASKS = {
     task.name: task
     for task in (
@@ -170,7 +133,7 @@ TASKS = {
             use=("translate", "A document."),
             baselines=("lead-1", "oracle"),
             picture="document",
-            conversion=summary_conversion,
+            conversion=summaries.conversion,
         ),
         Task(
             name="speech",
@@ -184,8 +147,8 @@ TASKS = {
             output="transcript",
             use=("transcribe", "FILE.wav"),
             picture="spectrogram",
-            tokenizer=audio_tokenizer,
-            conversion=audio_conversion,
+            tokenizer=AudioTokenizer,
+            conversion=recordings.conversion,
         ),
     )
 }

@@ -28,7 +28,7 @@ from keras_attnvariants.data.sources.archives import TARS
 from keras_attnvariants.data.sources.archives import archive_errors
 from keras_attnvariants.data.sources.archives import check_size
 from keras_attnvariants.data.sources.download import FetchError
-from keras_attnvariants.data.tasks import Conversion
+from keras_attnvariants.data.splits import Conversion
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import read_text_lines
 from keras_attnvariants.data.text_files import write_splits

@@ -13,12 +13,14 @@ import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from keras_attnvariants.data.sources.archives import TARS
 from keras_attnvariants.data.sources.archives import archive_errors
 from keras_attnvariants.data.sources.archives import members_of
+from keras_attnvariants.data.splits import Conversion
 from keras_attnvariants.data.text_files import held_out_split
 from keras_attnvariants.data.text_files import write_splits
 from keras_attnvariants.utils.lines import text_lines
@@ -36,6 +38,12 @@ _JSON_SPLIT = re.compile(rf"{_NAMES}{_JSON.pattern}")
 _STORY = re.compile(r"\.story$")
 # The keys of a document and its summary in JSON lines.
 KEYS = (("article", "highlights"), ("document", "summary"), SIDES)
+
+
+def conversion(path: Path) -> Conversion | None:
+    """The conversion of a corpus in one of these formats; `None` for other corpora."""
+    files = find_summaries(path)
+    return Conversion(files, partial(write_summaries, files)) if files else None
 
 
 def find_summaries(path: Path) -> list[Path]:
