@@ -120,7 +120,11 @@ def with_pieces(
         else:
             made.append(kinds(piece=text, score=lowest, type="UNUSED"))
     trained.pad_piece, trained.unk_piece, trained.bos_piece, trained.eos_piece = SPECIAL
-    return _serialized(model, made)
+    trained.pad_id, trained.unk_id, trained.bos_id, trained.eos_id = range(4)
+    trained.vocab_size = len(made)
+    del model.pieces[:]
+    model.pieces.extend(made)
+    return bytes(model.SerializeToString())
 
 
 def with_special_pieces_first(model_bytes: bytes) -> bytes:
@@ -142,16 +146,6 @@ def with_special_pieces_first(model_bytes: bytes) -> bytes:
             "at all. Received: it is an ordinary piece"
         )
     return with_pieces(model_bytes, [*SPECIAL, *others])
-
-
-def _serialized(model: Any, pieces: list[Any]) -> bytes:
-    """A model with other pieces, of which the first four are special."""
-    del model.pieces[:]
-    model.pieces.extend(pieces)
-    trained = model.trainer_spec
-    trained.pad_id, trained.unk_id, trained.bos_id, trained.eos_id = range(4)
-    trained.vocab_size = len(pieces)
-    return bytes(model.SerializeToString())
 
 
 @cache
