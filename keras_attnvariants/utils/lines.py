@@ -8,26 +8,22 @@ line `i` of a file is line `i` for every other tool, too.
 import codecs
 import re
 from collections.abc import Iterator
-from typing import Protocol
+from io import BufferedIOBase
+from typing import IO
 
 # Longer than any sentence. Memory holds one line.
 LONGEST_LINE = 1 << 20
 
 
-class ByteStream(Protocol):
-    """A source of lines, such as a binary file or a pipe."""
-
-    def readline(self, size: int, /) -> bytes:
-        """The bytes up to the next newline, but not more than `size`."""
-
-
-def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[bytes]:
+def byte_lines(
+    stream: IO[bytes] | BufferedIOBase, longest: int = LONGEST_LINE
+) -> Iterator[bytes]:
     """The lines of a binary stream, one by one, without their ends.
 
     A byte order mark of UTF-8 at the start is dropped. Nothing is read ahead of a line.
 
     Args:
-        stream: the bytes.
+        stream: the bytes, such as a binary file or a pipe.
         longest: most bytes in a line.
 
     Raises:
@@ -45,7 +41,7 @@ def byte_lines(stream: ByteStream, longest: int = LONGEST_LINE) -> Iterator[byte
         yield text.removeprefix(codecs.BOM_UTF8) if number == 1 else text
 
 
-def text_lines(stream: ByteStream) -> Iterator[str]:
+def text_lines(stream: IO[bytes] | BufferedIOBase) -> Iterator[str]:
     """The lines of a UTF-8 stream; bytes that are not UTF-8 become U+FFFD."""
     for line in byte_lines(stream):
         yield line.decode("utf-8", "replace")

@@ -15,7 +15,6 @@ import zipfile
 import zlib
 from collections.abc import Callable
 from collections.abc import Iterator
-from contextlib import ExitStack
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
@@ -86,15 +85,14 @@ def members_of(
     Raises:
         FetchError: one is packed so tightly that it cannot be text.
     """
-    with ExitStack() as stack:
-        if zipfile.is_zipfile(archive):
-            packed = stack.enter_context(zipfile.ZipFile(archive))
+    if zipfile.is_zipfile(archive):
+        with zipfile.ZipFile(archive) as packed:
             for info in packed.infolist():
                 if is_wanted(info.filename):
                     check_size(archive, info.filename, info.file_size)
                     yield info.filename, packed.open(info)
-            return
-        tar = stack.enter_context(tarfile.open(archive))
+        return
+    with tarfile.open(archive) as tar:
         for member in tar:
             if member.isfile() and is_wanted(member.name):
                 check_size(archive, member.name, member.size)
