@@ -186,10 +186,8 @@ def statistics(logits: Tensor, labels: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     Each is float32 `[N]`, for logits `[N, V]` and labels `[N]`.
     """
     x = ops.cast(logits, "float32")
-    highest = ops.max(x, axis=-1, keepdims=True)
-    total = ops.sum(ops.exp(x - highest), axis=-1)
     at_label = ops.take_along_axis(x, labels[..., None], axis=-1)
-    return highest[..., 0] + ops.log(total), at_label[..., 0], ops.sum(x, axis=-1)
+    return ops.logsumexp(x, axis=-1), at_label[..., 0], ops.sum(x, axis=-1)
 
 
 def slope(
