@@ -42,17 +42,16 @@ class TokenFile:
     def lengths(self) -> np.ndarray:
         """Entries of each row, `[rows]`, with 16 bits unless a row has too many."""
         lengths = np.empty(len(self.offsets) - 1, np.uint16)
-        # Read, because mapped pages count as memory of the process.
-        with open(self._path.with_suffix(".offsets"), "rb") as file:
-            end = np.fromfile(file, np.int64, 1)
-            for block in blocks(len(lengths)):
-                ends = np.fromfile(file, np.int64, block.stop - block.start)
-                found = np.diff(ends, prepend=end)
-                # Callers add 1, for EOS.
-                if found.max() >= np.iinfo(lengths.dtype).max:
-                    lengths = lengths.astype(np.int32)
-                lengths[block] = found
-                end = ends[-1:]
+        path = self._path.with_suffix(".offsets")
+        for block in blocks(len(lengths)):
+            count = block.stop - block.start + 1
+            # Read, because mapped pages count as memory of the process.
+            offsets = np.fromfile(path, np.int64, count, offset=8 * block.start)
+            found = np.diff(offsets)
+            # Callers add 1, for EOS.
+            if found.max() >= np.iinfo(lengths.dtype).max:
+                lengths = lengths.astype(np.int32)
+            lengths[block] = found
         return lengths
 
     def __iter__(self) -> Iterator[np.ndarray]:

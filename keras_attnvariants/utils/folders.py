@@ -16,7 +16,6 @@ from collections.abc import Collection
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from typing import TypeAlias
 
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -30,9 +29,6 @@ from keras_attnvariants.utils.files import read_json
 MANIFEST = "manifest.json"
 # Where the old folder waits while its replacement takes its name.
 REPLACED = f"{TEMPORARY}old-"
-
-# A function that gives size and sha256 of a file; see `file_entry`.
-EntryOf: TypeAlias = Callable[[Path, Path], dict[str, Any]]
 
 
 class FolderWriter:
@@ -144,7 +140,9 @@ def read_manifest(path: Path) -> dict[str, dict[str, Any]]:
 
 
 def check_folder(
-    path: Path, required: Collection[str], entry_of: EntryOf = file_entry
+    path: Path,
+    required: Collection[str],
+    entry_of: Callable[[Path, Path], dict[str, Any]] = file_entry,
 ) -> None:
     """Compares every file of a folder with the manifest.
 
@@ -154,7 +152,7 @@ def check_folder(
         path: the folder.
         required: names that the manifest has to list: files that a folder of its kind
             cannot do without.
-        entry_of: finds size and sha256 of a file.
+        entry_of: finds size and sha256 of a file, as `file_entry` does.
 
     Raises:
         DamagedFolderError: a file is missing, cut short or changed, or a link.
@@ -213,12 +211,9 @@ def remove_leftovers(directory: Path) -> None:
 
 def _remove(path: Path) -> None:
     """Removes a file, a link or a folder, and nothing that a link leads to."""
-    try:
+    with contextlib.suppress(OSError):
         path.unlink()
-    except FileNotFoundError:
-        pass
-    except OSError:
-        shutil.rmtree(path, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
 
 
 def restore(path: Path) -> None:
