@@ -46,6 +46,7 @@ class Progress:
         validation_pending: the period's updates are done, its validation is not.
         stopped: a callback has ended the run before its last update.
         logs: the metrics of the current period so far.
+        callbacks: the states of callbacks by their names, as they were last saved.
     """
 
     step: int = 0
@@ -53,6 +54,7 @@ class Progress:
     validation_pending: bool = False
     stopped: bool = False
     logs: dict[str, float] = dataclasses.field(default_factory=dict)
+    callbacks: dict[str, Any] = dataclasses.field(default_factory=dict)
 
     def end_period(self) -> None:
         """Ends the current period here, with a validation."""

@@ -3,7 +3,6 @@
 import dataclasses
 import importlib.util
 import json
-from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -42,9 +41,7 @@ from keras_attnvariants.utils.files import replace_file
 from keras_attnvariants.utils.folders import remove_leftovers
 from keras_attnvariants.utils.machine import hardware
 from keras_attnvariants.utils.progress import clock
-
-# The states of callbacks, by their names.
-CALLBACKS = TypeAdapter(dict[str, Any])
+from keras_attnvariants.utils.records import grouped
 
 
 @dataclasses.dataclass(frozen=True)
@@ -89,7 +86,6 @@ class RunFolder:
     def __post_init__(self) -> None:
         path, config, progress = self.path, self.loop.config, self.loop.progress
         self._store = TrainingState(path / STATES)
-        self._states: dict[str, Any] = {}
         self._stateful: dict[str, StatefulCallback] = {}
         self._limit = next((c for c in self.given if isinstance(c, TimeLimit)), None)
         self._scores = [c for c in self.given if isinstance(c, ValidationScore)]
@@ -129,7 +125,6 @@ class RunFolder:
             if state is not None:
                 text = json.dumps(state.progress)
                 TypeAdapter(Progress).validate_json(text, strict=True)
-                CALLBACKS.validate_python(state.progress["callbacks"])
                 if self._is_longer(saved, settings, state):
                     state.progress["stopped"] = False
             self._restore(state, callbacks)
@@ -223,27 +218,23 @@ class RunFolder:
         self, state: LoadedState | None, callbacks: Sequence[keras.callbacks.Callback]
     ) -> None:
         """Restores the states of the callbacks."""
-        numbers: Counter[str] = Counter()
-        for callback in callbacks:
-            if isinstance(callback, StatefulCallback):
-                name = callback.state_name
-                numbers[name] += 1
-                self._stateful[f"{name}-{numbers[name]}"] = callback
+        stateful = [c for c in callbacks if isinstance(c, StatefulCallback)]
+        for name, group in grouped(stateful, "state_name").items():
+            for number, callback in enumerate(group, start=1):
+                self._stateful[f"{name}-{number}"] = callback
         if state is None:
             self._log.set_state({"bytes": 0, "seconds": 0.0})
-        else:
-            self._states = state.progress["callbacks"]
+        saved = {} if state is None else state.progress["callbacks"]
         for name, callback in self._stateful.items():
-            if name in self._states:
-                callback.set_state(self._states[name])
+            if name in saved:
+                callback.set_state(saved[name])
         self._averager.remove_after(state.progress["step"] if state else 0)
 
     def _save(self) -> None:
         """Saves a state, including those of callbacks that this call leaves out."""
         self.loop.averages.restore_weights()
         progress = self.loop.progress
-        self._states |= {name: c.get_state() for name, c in self._stateful.items()}
-        values = dataclasses.asdict(progress) | {"callbacks": self._states}
-        path = self._store.save(self.loop.variables(), values)
+        progress.callbacks |= {k: c.get_state() for k, c in self._stateful.items()}
+        path = self._store.save(self.loop.variables(), dataclasses.asdict(progress))
         if self.request.number:
             print(f"\nStopped by a signal at step {progress.step}; saved {path}.")

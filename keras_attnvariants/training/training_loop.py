@@ -82,8 +82,7 @@ class TrainingLoop:
 
     def start(self, state: LoadedState) -> None:
         """Sets model, optimizer and progress to a saved state."""
-        for field in dataclasses.fields(Progress):
-            setattr(self.progress, field.name, state.progress[field.name])
+        vars(self.progress).update(state.progress)
         for group in ("model", "optimizer"):
             assign_arrays(self.variables()[group], state.variables[group], group)
         if self.progress.step < self.progress.period_end:
