@@ -27,7 +27,8 @@ def pack(weights: bytes | memoryview) -> bytes:
     ):
         for name, array in datasets(file).items():
             if array.dtype.kind == "f" and (found := quantized(array[()])):
-                replace(file, name, *found)
+                del file[name]
+                file[name], file[name + SCALE] = found
         # Replaced arrays leave holes in the file, but not in a copy.
         for name in file:
             file.copy(name, smaller)
@@ -67,8 +68,8 @@ def unpack(weights: bytes) -> io.BytesIO:
                 matrix = np.empty(integers.shape, "float32")
                 with np.errstate(all="ignore"):
                     np.multiply(integers[()], scale, out=matrix)
-                del file[name + SCALE]
-                replace(file, name, matrix)
+                del file[name], file[name + SCALE]
+                file[name] = matrix
     return unpacked
 
 
@@ -109,13 +110,3 @@ def datasets(file: h5py.File) -> dict[str, h5py.Dataset]:
     paths: list[str] = []
     file.visit(paths.append)
     return {path: file[path] for path in paths if isinstance(file[path], h5py.Dataset)}
-
-
-def replace(
-    file: h5py.File, name: str, array: np.ndarray, scale: np.ndarray | None = None
-) -> None:
-    """Replaces an array, and adds its scale."""
-    del file[name]
-    file[name] = array
-    if scale is not None:
-        file[name + SCALE] = scale
