@@ -279,11 +279,9 @@ def _find(
 ) -> _Found:
     """Finds a corpus; see `load_corpus` for its arguments and errors."""
     path = Path(spec)
-    conversion = None
     # Other formats may lie beside parallel files.
-    if path.exists() and not has_parallel_files(path, languages):
-        conversion = task.conversion(path)
-    if conversion is not None:
+    is_other = path.exists() and not has_parallel_files(path, languages)
+    if is_other and (conversion := task.conversion(path)):
         name = path.resolve().name.split(".")[0]
         # The location matters: lists of recordings have absolute paths.
         key = fingerprint(conversion.inputs, task.name, str(path.resolve()))

@@ -133,12 +133,11 @@ def member_lines(archive: Path, name: str) -> Iterator[str]:
         if name.endswith((".sgm", ".xml")):
             yield from _segments(file.read().decode("utf-8", "replace"))
             return
-        has_tags = ".tags." in name
-        for line in text_lines(file):
-            if not has_tags:
-                yield line
-            elif not line.lstrip().startswith("<"):
-                yield line.strip()
+        lines = text_lines(file)
+        if ".tags." in name:
+            stripped = (line.strip() for line in lines)
+            lines = (line for line in stripped if not line.startswith("<"))
+        yield from lines
 
 
 def _segments(text: str) -> Iterator[str]:

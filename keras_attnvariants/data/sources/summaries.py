@@ -42,20 +42,14 @@ KEYS = (("article", "highlights"), ("document", "summary"), SIDES)
 
 def conversion(path: Path) -> Conversion | None:
     """The conversion of a corpus in one of these formats; `None` for other corpora."""
-    files = find_summaries(path)
-    return Conversion(files, partial(write_summaries, files)) if files else None
-
-
-def find_summaries(path: Path) -> list[Path]:
-    """The files of a corpus in one of these formats; none for other corpora."""
-    if not path.is_dir():
-        return [path] if path.name.endswith(ARCHIVES) or is_text(path.name) else []
-    return [
+    is_folder = path.is_dir()
+    forms = (_LINES, _JSON_SPLIT if is_folder else _JSON, _STORY)
+    files = [
         file
-        for file in sorted(path.glob("[!.]*"))
-        if file.name.endswith(ARCHIVES)
-        or any(form.search(file.name) for form in (_LINES, _JSON_SPLIT, _STORY))
+        for file in (sorted(path.glob("[!.]*")) if is_folder else [path])
+        if file.name.endswith(ARCHIVES) or any(x.search(file.name) for x in forms)
     ]
+    return Conversion(files, partial(write_summaries, files)) if files else None
 
 
 def is_text(name: str) -> bool:
@@ -87,18 +81,13 @@ def read(path: Path) -> Iterator[tuple[str, int, str]]:
     Raises:
         FetchError: the archive is broken, or packed too tightly.
     """
-    with archive_errors(path):
-        for name, stream in members(path):
-            yield from texts(name, stream)
-
-
-def members(path: Path) -> Iterator[tuple[str, Any]]:
-    """Names and streams of the texts in an archive, or of a file itself."""
     if path.name.endswith(ARCHIVES):
-        yield from members_of(path, is_text)
-        return
-    with path.open("rb") as file:
-        yield path.name, file
+        with archive_errors(path):
+            for name, stream in members_of(path, is_text):
+                yield from texts(name, stream)
+    else:
+        with archive_errors(path), path.open("rb") as file:
+            yield from texts(path.name, file)
 
 
 def texts(name: str, stream: Any) -> Iterator[tuple[str, int, str]]:
