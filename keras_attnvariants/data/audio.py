@@ -68,7 +68,7 @@ class AudioTokenizer:
     tags = ()
 
     def __init__(self, target: Tokenizer | AudioTokenizer) -> None:
-        self.target = target.target
+        self.target: Tokenizer = target.target
         self.model_bytes = self.target.model_bytes
         self.sha256 = self.target.sha256
 

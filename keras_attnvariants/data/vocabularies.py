@@ -27,6 +27,7 @@ from keras_attnvariants.data.tokenizer import Tokenizer
 from keras_attnvariants.utils.caches import cached_folder
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import listed
 from keras_attnvariants.utils.folders import FolderWriter
 
 # Options of all vocabularies of this package; log level 2 is for errors only.
@@ -88,12 +89,9 @@ def learn_subwords(
     # The four special pieces and one more.
     check_integer("vocabulary_size", vocabulary_size, minimum=EOS_ID + 2)
     check_choice("model_type", model_type, ("unigram", "bpe"))
-    if isinstance(files_or_texts, str):
-        raise TypeError(
-            "`files_or_texts` must be a list: of `pathlib.Path` for files or of `str` "
-            f"for sentences. Received: {files_or_texts!r}"
-        )
-    inputs = [item if isinstance(item, str) else Path(item) for item in files_or_texts]
+    kinds = "`pathlib.Path` for files, or of `str` for sentences"
+    given = listed("files_or_texts", files_or_texts, kinds)
+    inputs = [item if isinstance(item, str) else Path(item) for item in given]
     for item in inputs:
         if isinstance(item, Path):
             check_text_file(item, max_invalid=0)

@@ -5,6 +5,7 @@ import math
 import numbers
 from collections.abc import Callable
 from collections.abc import Collection
+from collections.abc import Iterable
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
@@ -140,7 +141,7 @@ def check_address(name: str, value: str) -> tuple[str, int]:
     raise ValueError(f"`{name}` must be host:port. Received: {value!r}")
 
 
-def listed(name: str, texts: Sequence[T], what: str = "strings") -> list[T]:
+def listed(name: str, texts: Iterable[T], what: str = "strings") -> list[T]:
     """Texts, or their paths, as a list.
 
     Raises:
