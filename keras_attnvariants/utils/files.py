@@ -93,27 +93,17 @@ def read_file(
         return file.read()
 
 
-class NewFile(io.FileIO):
-    """A new file, which is on the disk itself once it is closed.
-
-    It has no buffer: a full disk raises only in `write`.
-    """
+class NewFile(io.BufferedWriter):
+    """A new file, which is on the disk itself once it is closed."""
 
     def __init__(self, path: Path) -> None:
-        super().__init__(path, "x")
-
-    def write(self, data: Any, /) -> int:
-        """Writes all of the data."""
-        view = memoryview(data).cast("B")
-        done = 0
-        while done < len(view):
-            done += super().write(view[done:])
-        return done
+        super().__init__(io.FileIO(path, "x"))
 
     def close(self) -> None:
         """Flushes to the disk, not only to the operating system."""
         try:
             if not self.closed:
+                self.flush()
                 os.fsync(self.fileno())
         finally:
             super().close()
