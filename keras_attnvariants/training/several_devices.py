@@ -238,9 +238,8 @@ class SharedFolder:
 
     def averages(self) -> list[np.ndarray]:
         """The mean of the last validated weights."""
-        if self.own is None:
-            return distribution.from_first_process(to_arrays(self.loop.model.weights))
-        return distribution.from_first_process(self.own.averages())
+        own = self.own.averages() if self.own else to_arrays(self.loop.model.weights)
+        return distribution.from_first_process(own)
 
     def finish(self, scores: dict[str, float]) -> TrainingResult:
         """The result of process 0."""

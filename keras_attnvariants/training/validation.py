@@ -1,6 +1,5 @@
 """Validations: scores of a model's outputs for texts or recordings, and samples."""
 
-import functools
 import shutil
 import sys
 import time
@@ -197,8 +196,9 @@ def greedy_callbacks(
         )
         callbacks.append(score)
     if shown:
-        show = functools.partial(show_samples, greedy.translate, shown, task.output)
-        callbacks.append(
-            keras.callbacks.LambdaCallback(on_epoch_end=lambda epoch, logs: show())
-        )
+
+        def show(epoch: int, logs: Logs) -> None:
+            show_samples(greedy.translate, shown, task.output)
+
+        callbacks.append(keras.callbacks.LambdaCallback(on_epoch_end=show))
     return callbacks
