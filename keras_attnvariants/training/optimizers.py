@@ -66,9 +66,7 @@ class MovingAverage(keras.callbacks.Callback):
     `restore_weights` before. Without averages in the optimizer it does nothing.
     """
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._has_averages = False
+    _has_averages = False
 
     def on_test_begin(self, logs: Logs = None) -> None:
         self._swap(to_averages=True)
