@@ -169,9 +169,7 @@ def show_report(report: "Report", title: str, source: str) -> None:
 
 @command
 def compare(
-    file: Path | None = argument(
-        "TOML file that describes the comparison.", None, exists=True, dir_okay=False
-    ),
+    file: Path | None = argument("TOML file that describes the comparison.", None),
     folder: Path | None = option(
         "Folder of the comparison. If it holds the same one already, that is continued."
     ),
@@ -214,6 +212,8 @@ def compare(
     if score_only and (only or minutes):
         raise ValueError("--score-only trains nothing: no --only, no --minutes.")
     check_output_folder("--folder", folder)
+    if not file.is_file():
+        raise FileNotFoundError(f"There is no such file. Received: {file}")
     import_modules(imports)
     from rich.console import Console
 

@@ -27,11 +27,7 @@ def import_(
         metavar="FORM",
         show_choices=False,
     ),
-    folder: Path = argument(
-        "Folder of the model, as it was published or trained.",
-        exists=True,
-        file_okay=False,
-    ),
+    folder: Path = argument("Folder of the model, as it was published or trained."),
     output: Path = option("Folder to write; it must not exist.", ...),
     weights: Path | None = option(
         "With marian: file of weights; default: the only .npz in the folder."
@@ -54,6 +50,8 @@ def import_(
     """
     check_output_folder("--output", output)
     check_new(output, "--output")
+    if not folder.is_dir():
+        raise FileNotFoundError(f"FOLDER must be a folder. Received: {folder}")
     if form == "hf" and (weights or vocabulary or subwords):
         raise ValueError(
             "--weights, --vocabulary and --subwords are for marian: files of Hugging "

@@ -135,4 +135,4 @@ def test_an_output_that_exists(kav, theirs):
 def test_a_folder_that_does_not_exist(kav, tmp_path):
     nothing = tmp_path / "nothing"
     result = kav("import", "hf", nothing, "--output", tmp_path / "ours")
-    check_error(result, "nothing' does not exist")
+    check_error(result, "FOLDER must be a folder")
