@@ -16,6 +16,7 @@ from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import checked_call
 from keras_attnvariants.serving.calls import limit_in
+from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import InvalidRequestError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
 from keras_attnvariants.serving.client.exchange import T
@@ -101,9 +102,10 @@ class Client(BaseTranslator):
         # Each imports a library that the other does not need.
         protocol = "rest_api" if scheme in ("http", "https") else "grpc_api"
         found = import_module(f"keras_attnvariants.serving.client.{protocol}")
-        self._server = found.Server(
+        connection = Connection(
             address, model, version, label, headers or {}, max_message_bytes
         )
+        self._server = found.Server(connection)
         # Closes the connections even if the user does not.
         weakref.finalize(self, self._server.close)
 

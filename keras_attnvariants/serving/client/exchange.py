@@ -7,7 +7,9 @@ import contextlib
 import random
 import re
 from collections.abc import Iterator
+from collections.abc import Mapping
 from typing import Any
+from typing import NamedTuple
 from typing import TypeVar
 from urllib.parse import urlsplit
 
@@ -89,6 +91,22 @@ def one_line(text: str) -> str:
     text = " ".join(text.split())
     text = "".join(character for character in text if character.isprintable())
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+class Connection(NamedTuple):
+    """A model on a server, and the settings of requests to it.
+
+    Attributes:
+        address, model, version, label, headers: as for `Client`.
+        max_bytes: largest size of a message in either direction, in bytes.
+    """
+
+    address: str
+    model: str
+    version: int | None
+    label: str | None
+    headers: Mapping[str, str]
+    max_bytes: int
 
 
 def pause_after(

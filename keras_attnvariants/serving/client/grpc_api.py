@@ -1,6 +1,5 @@
 """A model on TensorFlow Serving over gRPC."""
 
-from collections.abc import Mapping
 from typing import Any
 
 import grpc
@@ -10,6 +9,7 @@ from keras_attnvariants.serving.calls import Array
 from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
+from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import check_size
 from keras_attnvariants.serving.client.exchange import error_of
 from keras_attnvariants.serving.client.exchange import reading_reply
@@ -22,32 +22,25 @@ _METADATA = "signature_def"
 class Server:
     """Requests for one model over one channel, from any thread.
 
-    Args:
-        address, model, version, label, headers: as for `Client`.
-        max_bytes: largest size of a message in either direction, in bytes.
-
     Attributes:
         address: for messages.
+        max_bytes: largest size of a message in either direction, in bytes.
     """
 
-    def __init__(
-        self,
-        address: str,
-        model: str,
-        version: int | None,
-        label: str | None,
-        headers: Mapping[str, str],
-        max_bytes: int,
-    ) -> None:
-        scheme, self.address = split_address(address)
-        self._spec = protos.ModelSpec(name=model, version_label=label)
-        if version is not None:
-            self._spec.version.value = version
-        self._headers = [(name.lower(), value) for name, value in headers.items()]
-        self.max_bytes = max_bytes
+    def __init__(self, connection: Connection) -> None:
+        scheme, self.address = split_address(connection.address)
+        self._spec = protos.ModelSpec(
+            name=connection.model, version_label=connection.label
+        )
+        if connection.version is not None:
+            self._spec.version.value = connection.version
+        self._headers = [
+            (name.lower(), value) for name, value in connection.headers.items()
+        ]
+        self.max_bytes = connection.max_bytes
         options = [
-            ("grpc.max_send_message_length", max_bytes),
-            ("grpc.max_receive_message_length", max_bytes),
+            ("grpc.max_send_message_length", connection.max_bytes),
+            ("grpc.max_receive_message_length", connection.max_bytes),
             # A server that comes back is found again within a second.
             ("grpc.initial_reconnect_backoff_ms", 100),
             ("grpc.min_reconnect_backoff_ms", 500),

@@ -5,7 +5,6 @@ import contextlib
 import json
 import ssl
 import time
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -19,6 +18,7 @@ from keras_attnvariants.serving.calls import Arrays
 from keras_attnvariants.serving.calls import Call
 from keras_attnvariants.serving.calls import Signature
 from keras_attnvariants.serving.calls import TensorSpec
+from keras_attnvariants.serving.client.exchange import Connection
 from keras_attnvariants.serving.client.exchange import DeadlineError
 from keras_attnvariants.serving.client.exchange import MessageTooLargeError
 from keras_attnvariants.serving.client.exchange import ServerUnavailableError
@@ -37,44 +37,33 @@ class Server:
 
     The address may have a path, and a user and a password for a proxy that wants them.
 
-    Args:
-        address, model, version, label, headers: as for `Client`.
-        max_bytes: largest size of a message in either direction, in bytes.
-
     Attributes:
         address: for messages, without the password.
+        max_bytes: largest size of a message in either direction, in bytes.
     """
 
-    def __init__(
-        self,
-        address: str,
-        model: str,
-        version: int | None,
-        label: str | None,
-        headers: Mapping[str, str],
-        max_bytes: int,
-    ) -> None:
+    def __init__(self, connection: Connection) -> None:
         try:
-            url = httpx.URL(address)
+            url = httpx.URL(connection.address)
         except httpx.InvalidURL as error:
             raise ValueError(
                 f"`address` is not a URL ({error}). Received: "
-                f"{without_password(address)!r}"
+                f"{without_password(connection.address)!r}"
             ) from None
         # httpx would log a password in the URL.
         auth = (url.username, url.password) if url.userinfo else None
         self.address = str(url.copy_with(userinfo=b""))
         place = self.address.rstrip("/")
-        self._version = f"{place}/v1/models/{quote(model, safe='')}"
-        if version is not None:
-            self._version += f"/versions/{version}"
-        if label is not None:
-            self._version += f"/labels/{quote(label, safe='')}"
-        self.max_bytes = max_bytes
+        self._version = f"{place}/v1/models/{quote(connection.model, safe='')}"
+        if connection.version is not None:
+            self._version += f"/versions/{connection.version}"
+        if connection.label is not None:
+            self._version += f"/labels/{quote(connection.label, safe='')}"
+        self.max_bytes = connection.max_bytes
         usual = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         self._client = httpx.Client(
             auth=auth,
-            headers={**usual, **headers},
+            headers={**usual, **connection.headers},
             limits=httpx.Limits(),
             # No proxies or passwords from the environment, and the system's CAs.
             trust_env=False,
