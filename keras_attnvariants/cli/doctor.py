@@ -172,7 +172,7 @@ def examine_environment(measure_precision: bool) -> Diagnosis:
         from keras_attnvariants.backend import bfloat16_cost
         from keras_attnvariants.training.training_config import faster_precision
 
-        share = f"bfloat16 takes {bfloat16_cost():.2f} of float32's time"
+        share = f"bfloat16 takes {bfloat16_cost():.2f} times as long"
         text = f"{faster_precision()} is faster here: {share}"
         findings.append(Finding(OK, "precision", text))
     return Diagnosis("what is installed, and the machine", findings, [])

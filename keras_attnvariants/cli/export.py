@@ -203,7 +203,7 @@ def show(path: Path, precision: str) -> None:
     measured = ""
     if precision == "auto" and not stored:
         measured = (
-            f": bfloat16 takes {backend.bfloat16_cost():.2f} of float32's time here"
+            f": bfloat16 takes {backend.bfloat16_cost():.2f} times as long as float32"
         )
     typer.echo(f"  computes in {computed['dtype']}{stored}{measured}")
     for name, signature in info["signatures"].items():

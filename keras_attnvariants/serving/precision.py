@@ -46,15 +46,16 @@ class Precision(NamedTuple):
 def model_in(model: Any, precision: str | None) -> Any:
     """A model in the precision in which it is to be exported.
 
-    Beside 8-bit integers it has the faster floats; with `"int8"`, float32.
+    With `"int8-weights"`, everything but the stored integers has the faster floats;
+    with `"int8"`, float32.
 
     Args:
         model: any step model; it is not changed.
         precision: one of `PRECISIONS`; `None` for the model itself.
 
     Raises:
-        ValueError: there is no such precision, or the model is quantized in another
-            mode: with `int8`, it rounds what it multiplies, and has no floats.
+        ValueError: there is no such precision, or the model is quantized: in any mode
+            if the precision is one of floats, otherwise in a mode other than `"int8"`.
         ProcessorError: it would multiply 8-bit integers, which are not exact here.
     """
     if precision is None:

@@ -95,7 +95,7 @@ def test_the_precision_is_measured_on_request(monkeypatch):
     monkeypatch.setattr(compilation, "bfloat16_cost", lambda: 1.5)
     monkeypatch.setattr(backend, "bfloat16_cost", lambda: 1.5)
     [*_, found] = doctor.examine_environment(measure_precision=True).findings
-    assert found.text == "float32 is faster here: bfloat16 takes 1.50 of float32's time"
+    assert found.text == "float32 is faster here: bfloat16 takes 1.50 times as long"
 
 
 @pytest.mark.parametrize(

@@ -58,7 +58,7 @@ def test_a_signature_that_does_not_exist(kav, run_folder, tmp_path):
 
 @pytest.mark.slow
 def test_the_precision_of_an_export_is_printed(kav, run_folder, tmp_path):
-    cost = f"{backend.bfloat16_cost():.2f} of float32's time here"
+    cost = f"{backend.bfloat16_cost():.2f} times as long as float32"
     for precision, found in (
         ("auto", f"{backend.faster_floats()}: bfloat16 takes {cost}\n"),
         ("float32", "computes in float32\n"),
