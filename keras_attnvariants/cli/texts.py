@@ -82,12 +82,13 @@ def chunks(
 
     Args:
         texts: texts, read when needed.
-        first: length of the first list.
+        first: length of the first list, at most `largest`.
         largest: length of the longest list.
         done: number of texts before these. Lists end as if those were included, so
             that an interruption does not change which texts are translated together.
     """
-    iterator, size, end = iter(texts), first, first
+    size = end = min(first, largest)
+    iterator = iter(texts)
     while end <= done:
         size = min(2 * size, largest)
         end += size

@@ -11,6 +11,7 @@ from typing import Any
 from typing import NamedTuple
 
 from keras_attnvariants.presets import Preset
+from keras_attnvariants.training.training_config import TrainingConfig
 from keras_attnvariants.training.training_config import with_schedule
 from keras_attnvariants.tuning.dimensions import ALL
 from keras_attnvariants.tuning.dimensions import PLACES
@@ -41,7 +42,8 @@ TABLES = ("sizes", "training", "attention", "systems")
 PARTS = (*TABLES, "per_layer")
 # The dimensions that count something.
 COUNTS = ("num_layers", "num_decoder_layers", "batch_tokens")
-# Largest number of size combinations that are checked before a search starts.
+# Largest number of size combinations that are checked before a search starts, besides
+# those that cover each size once.
 CHECKED = 64
 
 
@@ -81,7 +83,8 @@ class SearchSpace:
 
     Raises:
         ValueError: a name is unknown, a dimension is empty, a table or `per_layer` is
-            something else, or a number of layers or tokens is no positive integer.
+            something else, a number of layers or tokens is no positive integer, or a
+            training setting is out of its range.
 
     Example:
 
@@ -119,6 +122,9 @@ class SearchSpace:
             for value in ends(to_values(name, values)):
                 if name in COUNTS:
                     check_optional_integer(name, value)
+                elif name in self.training:
+                    settings = {"learning_rate": 1e-3, name: value}
+                    TrainingConfig(steps=1, **with_schedule(settings))
         for role, given in self.attention.items():
             candidates(role, given)
 
@@ -254,10 +260,13 @@ class SearchSpace:
         return found
 
     def _some_sizes(self) -> list[dict[str, Any]]:
-        """Combinations of sizes; for a range, of its ends."""
+        """Combinations of sizes or ends of ranges, with each of them at least once."""
         values = [ends(to_values(name, given)) for name, given in self.sizes.items()]
-        combinations = itertools.islice(itertools.product(*values), CHECKED)
-        return [dict(zip(self.sizes, found, strict=True)) for found in combinations]
+        most = max(map(len, values), default=0)
+        each_value = [[v[i % len(v)] for v in values] for i in range(most)]
+        first = itertools.islice(itertools.product(*values), CHECKED)
+        found = [*first, *each_value]
+        return [dict(zip(self.sizes, sizes, strict=True)) for sizes in found]
 
     def _layers(
         self, role: str, preset: Preset

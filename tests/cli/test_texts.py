@@ -20,6 +20,8 @@ from keras_attnvariants.utils.lines import split_lines
 def test_chunks_grow_up_to_the_largest():
     sizes = [len(chunk) for chunk in texts.chunks(map(str, range(22)), 2, 8)]
     assert sizes == [2, 4, 8, 8]
+    sizes = [len(chunk) for chunk in texts.chunks(map(str, range(7)), 4, 3)]
+    assert sizes == [3, 3, 1]
     assert list(texts.chunks([])) == []
 
 

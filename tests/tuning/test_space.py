@@ -182,6 +182,9 @@ def test_values_that_a_search_stores_are_found(values, stored, expected):
         ({"sizes": {"num_layers": Range(1, 2.5)}}, "^`num_layers` .*Received: 2.5"),
         ({"sizes": {"num_layers": [1, "a"]}}, "^`num_layers` must .*Received: 'a'"),
         ({"training": {"batch_tokens": 0}}, "^`batch_tokens` must .*Received: 0"),
+        ({"training": {"learning_rate": [1e-3, -1.0]}}, "positive .*Received: -1"),
+        ({"training": {"label_smoothing": Range(0.0, 3.0)}}, "^`label_smoothing` must"),
+        ({"training": {"warmup_steps": [100, "x"]}}, "^`warmup_steps` must"),
         ({"sizes": {"dropout": Range(0.1, "a")}}, r"^`dropout\.max` must be a finite"),
         (
             {"sizes": {"dropout": Range(0.1, 0.3, step=-1)}},
@@ -201,7 +204,18 @@ def test_a_wrong_space_is_refused(parts, message):
         ({"sizes": {"hiden_dim": [128]}}, "hiden_dim"),
         ({"attention": {"cross": ["NeuralNgram"]}}, "cannot .*cross_attention"),
         ({"sizes": {"dropout": Range(0.3, 0.1)}}, "'dropout'.* greater than"),
-        ({"training": {"epsilon": Range(0, 0.1, log=True)}}, "'epsilon'.*negative"),
+        ({"sizes": {"dropout": Range(0, 0.1, log=True)}}, "'dropout'.*negative"),
+        (
+            {
+                "sizes": {
+                    "hidden_dim": [64, 128, 131],
+                    "num_layers": [1, 2, 3, 4],
+                    "intermediate_dim": [64, 128, 256],
+                    "dropout": [0.1, 0.2, 0.3],
+                }
+            },
+            "width=131",
+        ),
         (
             {"attention": {"encoder": [{"variant": "LocalAttention", "n": [3, 0]}]}},
             "`n` must be",
