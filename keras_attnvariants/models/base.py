@@ -1,6 +1,7 @@
 """The base class of all models: vocabularies, special tokens, search settings."""
 
 import os
+import warnings
 from collections.abc import Callable
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -193,8 +194,10 @@ class EncoderDecoder(keras.Model):
         return keras.KerasTensor(shape, dtype=self.compute_dtype)
 
     def quantize(self, mode: str | None = None, **kwargs: Any) -> None:
-        """As in Keras; a quantized model is saved and loaded as one."""
-        super().quantize(mode, **kwargs)
+        """As in Keras, without its warnings. A quantized model is saved as one."""
+        # Keras warns of every layer that has nothing to quantize.
+        with warnings.catch_warnings(action="ignore"):
+            super().quantize(mode, **kwargs)
         self.quantization = mode
 
     def export(

@@ -1,6 +1,5 @@
 """The precision of an exported model, and what it means for translations."""
 
-import warnings
 from typing import Any
 from typing import NamedTuple
 
@@ -88,8 +87,7 @@ def model_in(model: Any, precision: str | None) -> Any:
 def with_integers(model: Any, policy: str) -> Any:
     """A copy of a model with matrices of 8-bit integers and the floats of a policy."""
     copy = with_policy(model, policy)
-    # Keras warns of every layer that has nothing to quantize.
-    with warnings.catch_warnings(action="ignore"):
+    if Precision.of(copy).quantization != "int8":
         copy.quantize("int8")
     return copy
 
@@ -105,8 +103,7 @@ def wide_model(model: Any) -> Any:
     is_wide = Precision.of(model).dtype == "float32"
     if is_wide or not isinstance(model, EncoderDecoder):
         return model
-    with warnings.catch_warnings(action="ignore"):  # Keras warns of such layers
-        wide = with_policy(model, "float32")
+    wide = with_policy(model, "float32")
     for old, new in zip(nested_layers(model), nested_layers(wide), strict=True):
         if isinstance(new, BaseAttention):
             new.round_as(old.compute_dtype)

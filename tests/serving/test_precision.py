@@ -13,7 +13,7 @@ from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
 from keras_attnvariants.serving.precision import wide_model
-from tests.quantization import quantizing
+from keras_attnvariants.serving.precision import with_integers
 from tests.serving.tools import VOCABULARY_SIZE
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
@@ -27,8 +27,7 @@ def in_precision(precision: str, policy: str = "float32") -> keras.Model:
     short = {"extra_length": 4}
     model = sharp_model("hc-sa", hidden_dim=64, dtype=policy, search_settings=short)
     if precision == "int8":
-        with quantizing():
-            model.quantize("int8")
+        model.quantize("int8")
     return model
 
 
@@ -65,6 +64,15 @@ def test_integers_have_float32_around_them_where_they_are_multiplied(monkeypatch
     monkeypatch.setattr(backend, "is_onednn_exact", lambda: True)
     model = model_in(in_precision("bfloat16"), "int8")
     assert Precision.of(model)[:2] == ("float32", "int8")
+
+
+@pytest.mark.filterwarnings("error")  # Keras warns of layers without matrices
+def test_a_quantized_model_is_not_quantized_again():
+    model = in_precision("int8", policy="mixed_bfloat16")
+    found = with_integers(model, "float32")
+    assert Precision.of(found)[:2] == ("float32", "int8")
+    for mine, theirs in zip(model.weights, found.weights, strict=True):
+        np.testing.assert_array_equal(mine, theirs)
 
 
 def test_no_other_precisions():
