@@ -165,7 +165,9 @@ class HardCodedCrossAttention(GaussianAttention):
 
 def take_rows(values: Tensor, index: Tensor) -> Tensor:
     """Rows `[B, *index.shape, ...]` of `values` `[B, S, ...]`, 0 outside them."""
-    length = ops.shape(values)[1]
+    batch, length, *rest = ops.shape(values)
+    if values.shape[1] == 0:
+        return ops.zeros((batch, *ops.shape(index), *rest), values.dtype)
     inside = ops.logical_and(index >= 0, index < length)
     index = ops.clip(index, 0, at_least(length - 1, 0))
     rows = ops.take(values, index, axis=1)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from keras import ops
 
 from keras_attnvariants import attention
 from keras_attnvariants import backend
@@ -22,6 +23,7 @@ from tests.attention.programs import ORDER
 from tests.attention.programs import expected
 from tests.attention.programs import expected_slopes
 from tests.attention.programs import named_inputs
+from tests.attention.programs import output_and_gradients
 from tests.attention.programs import result
 
 # A little over two blocks of 64 positions: inputs after each of `BORDERS` change.
@@ -184,3 +186,23 @@ def test_lengths(case, length, source_length):
     output = to_numpy(case.forward(layer, query, value, value_mask=value_mask))
     wanted, _ = case.expected(layer, query, value, value_mask=value_mask)
     near(output, wanted, case.tolerance)
+
+
+@pytest.mark.parametrize("batch, length", [(0, LENGTH), (2, 0)])
+@cases("float32")
+def test_nothing_gives_nothing(case, batch, length):
+    """A device can get an empty part of the last batch."""
+    nothing = ops.zeros((batch, length, WIDTH))
+    layer = built(case)
+
+    def call(query, value):
+        return case.call(layer, query, value)
+
+    def everything(query, value):
+        return output_and_gradients(layer, call, query, value, ops.sum)
+
+    run = backend.jit(everything) if backend.name() == "jax" else everything
+    output, gradients = run(nothing, nothing)
+    assert output.shape == nothing.shape
+    for gradient in gradients.values():
+        assert not to_numpy(gradient).any()

@@ -47,6 +47,11 @@ def test_cross_with_ratio_one_is_uncausal_self_mixing():
     near(to_numpy(call(cross, query, x, value_mask=mask)), mixed, 1e-6)
 
 
+def test_a_source_without_positions_gives_zeros():
+    layer = HardCodedCrossAttention(4, offsets=(-1, 1), use_bias=False)
+    assert not to_numpy(call(layer, inputs(3), inputs(0))).any()
+
+
 @pytest.mark.parametrize("numerator", [290, 963, 1000, 1007, 1431])
 def test_centres_are_exact_floors(numerator):
     """0.29 * 100 is 28.999999999999996 in floating point, and means 29."""

@@ -6,6 +6,7 @@ nonzero entries, so a scan that adds neighbours is faster than matrix products.
 
 import dataclasses
 import functools
+import operator
 from typing import ClassVar
 
 import keras
@@ -148,4 +149,4 @@ def neighbours(z: Tensor, radius: int) -> Tensor:
             rest = ops.shape(sums)[-1] - size
             sums = section(sums, 0, rest, axis) + section(sums, size, rest, axis)
         size *= 2
-    return functools.reduce(ops.add, parts)
+    return functools.reduce(operator.add, parts)

@@ -224,8 +224,10 @@ class ExpandedContext(ExpandedList):
         keys = matrix.shape[1] - values
         key = section(rows, 0, keys, axis=1)
         value = section(rows, keys, values, axis=1)
-        shape = (batch, length, heads, -1)
-        return ops.reshape(key, shape), ops.reshape(value, shape)
+        lead = (batch, length, heads)
+        return ops.reshape(key, (*lead, keys // heads)), ops.reshape(
+            value, (*lead, width)
+        )
 
     def pair_gradient(self, matrices: State, key: Tensor, value: Tensor) -> Tensor:
         matrix = matrices["matrix"]
