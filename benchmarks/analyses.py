@@ -14,7 +14,7 @@ from typing import Any
 from typing import NamedTuple
 from typing import get_args
 
-# Before TensorFlow is imported: warnings and errors only.
+# Before TensorFlow is imported: errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import typer

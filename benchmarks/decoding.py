@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Annotated
 from typing import Any
 
-# Before TensorFlow is imported: warnings and errors only.
+# Before TensorFlow is imported: errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import numpy as np

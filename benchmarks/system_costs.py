@@ -13,7 +13,7 @@ from pathlib import Path
 from statistics import median
 from typing import Annotated
 
-# Before TensorFlow is imported: warnings and errors only.
+# Before TensorFlow is imported: errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import keras

@@ -28,6 +28,8 @@ TEXT = "tensorflow-text"
 # Extras of this package, and their purposes.
 EXTRAS = {
     "plot": "kav attention and kav analyse",
+    "scores": "ROUGE, word error rates and the metric bleu-moses",
+    "speech": "recordings in any format",
     "tensorboard": "the logs that TensorBoard shows",
     "tune": "kav tune",
     "compare": "kav compare",

@@ -22,7 +22,7 @@ from typing import Any
 
 from keras_attnvariants.utils.machine import processor_features
 
-# Read by TensorFlow when it is imported: warnings and errors only.
+# Read by TensorFlow when it is imported: errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 if not os.path.isabs(os.path.expanduser("~")):
     # For a user without a home, Keras would make a folder called ~.

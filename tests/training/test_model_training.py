@@ -1,6 +1,7 @@
 """A preset is trained on a corpus, with its paper's counts taken there."""
 
 import json
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -118,6 +119,23 @@ def test_a_corpus_without_validation(corpus, tmp_path, monkeypatch):
         precision="float32",
     )
     assert started == [{"validation_data": None, "callbacks": (), "verbose": "auto"}]
+
+
+def test_long_pairs_are_left_out_and_counted(corpus, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(model_training, "train", lambda *given, **options: None)
+    for verbose in ("auto", 0):
+        training.train_preset(
+            presets.get("kav/base/bible"),
+            corpus,
+            tmp_path,
+            vocabulary_size=50,
+            sizes={**SIZES, "max_length": 16},
+            precision="float32",
+            verbose=verbose,
+        )
+    [line] = capsys.readouterr().out.splitlines()
+    found = re.fullmatch(r"Left out: (\d+) of (\d+) training pairs, .*", line)
+    assert 0 < int(found[1]) < int(found[2]) == corpus.reports["train"].written
 
 
 def test_settings_are_checked_before_a_vocabulary_is_learned(

@@ -1,7 +1,6 @@
 """Reads single members of archives, and sentences in formats of evaluation campaigns.
 
-Members are streamed by name. No archive is ever unpacked, so that none can write
-outside of the folder meant for it.
+Members are streamed by name, so that no archive can write a file.
 """
 
 from __future__ import annotations
