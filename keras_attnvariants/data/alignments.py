@@ -108,22 +108,10 @@ def cached_alignments(
                 if problem is None:
                     source, target = (len(text.split()) for text in texts)
                     check_links(links, source, target, where)
-                    file.write(format_links(links) + "\n")
+                    file.write(" ".join(f"{i}-{j}" for i, j in sorted(links)) + "\n")
 
     name = f"alignments-{fingerprint([path])}"
     return cached_folder(folder / name, write) / ALIGNMENTS
-
-
-def shifted_links(lines: Iterable[str], words: int) -> Iterator[str]:
-    """Yields lines of links whose source indices are increased by `words`."""
-    for line in lines:
-        links, _ = parse_links(line, False, "a file of the cache")
-        yield format_links((source + words, target) for source, target in links)
-
-
-def format_links(links: Iterable[Link]) -> str:
-    """Links as a line, in the order of the source."""
-    return " ".join(f"{source}-{target}" for source, target in sorted(links))
 
 
 def write_token_links(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 from collections.abc import Iterable
 from collections.abc import Iterator
 from collections.abc import Sequence
@@ -15,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from keras_attnvariants.data.alignments import ALIGNMENTS
-from keras_attnvariants.data.alignments import shifted_links
 from keras_attnvariants.data.corpora import Corpus
 from keras_attnvariants.data.splits import ParallelFiles
 from keras_attnvariants.data.text_files import fingerprint
@@ -28,6 +28,8 @@ from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.folders import FolderWriter
 
 _TRAIN = "train"
+# The index of a source word in a link such as 0-1.
+_SOURCE = re.compile(r"\d+(?=-)")
 
 
 @dataclass(frozen=True)
@@ -203,7 +205,8 @@ def _links(corpus: Corpus, tag: str) -> Iterable[str]:
     if corpus.alignments is None:
         return itertools.repeat("", corpus.reports[_TRAIN].written)
     lines = read_text_lines(corpus.alignments)
-    return shifted_links(lines, 1) if tag else lines
+    # The tag is one more word before those of the source.
+    return (_SOURCE.sub(lambda i: f"{int(i[0]) + bool(tag)}", x) for x in lines)
 
 
 def _lines(path: Path, tag: str) -> Iterator[bytes]:
