@@ -6,7 +6,7 @@ from pathlib import Path
 import ctranslate2
 import numpy as np
 
-from keras_attnvariants.serving.formats.ctranslate2_spec import TransformerWeights
+from keras_attnvariants.serving.formats.ctranslate2_spec import transformer_spec
 
 VERSIONS = {"ctranslate2": version("ctranslate2")}
 
@@ -22,15 +22,16 @@ def convert(options) -> None:
         return
     sizes = options["sizes"]
     layers = sizes["num_layers"]
+    words = vocabulary(sizes["vocabulary_size"])
     with np.load(options["weights"]) as weights:
-        model = TransformerWeights(
+        spec = transformer_spec(
             dict(weights),
             (layers, layers),
             sizes["num_heads"],
+            words,
+            words,
             scale=sizes["hidden_dim"] ** 0.5,
         )
-    words = vocabulary(sizes["vocabulary_size"])
-    spec = model.spec(words, words)
     spec.config.decoder_start_token = words[2]
     spec.validate()
     folder(options).mkdir()

@@ -56,20 +56,22 @@ def export_ctranslate2(
     check_reads_texts(model, "CTranslate2 folders")
     check_supported(model)
     from keras_attnvariants.serving.formats.ctranslate2_spec import ACTIVATIONS
-    from keras_attnvariants.serving.formats.ctranslate2_spec import TransformerWeights
+    from keras_attnvariants.serving.formats.ctranslate2_spec import transformer_spec
 
     config = model.get_config()
     target = words(getattr(tokenizer, "target", tokenizer), model.vocabulary_size)
     if config["activation"] not in ACTIVATIONS:
         refuse(f"the activation {config['activation']!r} of feed-forward layers")
-    spec = TransformerWeights(
+    spec = transformer_spec(
         named_weights(model),
         (len(model.encoder_blocks), len(model.decoder_blocks)),
         model.encoder_blocks[0].self_attention.num_heads,
-        config["normalization"] == "pre",
-        config["activation"],
-        model.embeddings.scale,
-    ).spec(words(tokenizer, model.source_vocabulary_size), target)
+        words(tokenizer, model.source_vocabulary_size),
+        target,
+        pre_norm=config["normalization"] == "pre",
+        activation=config["activation"],
+        scale=model.embeddings.scale,
+    )
     spec.config.unk_token = tokenizer.pieces[tokenizer.unk_id]
     spec.config.bos_token = spec.config.decoder_start_token = target[model.bos_id]
     spec.config.eos_token = target[model.eos_id]
@@ -123,7 +125,7 @@ def refuse(found: str) -> None:
 
 
 def named_weights(model: Transformer) -> dict[str, np.ndarray]:
-    """The weights of a model by name, see `TransformerWeights`."""
+    """The weights of a model by name, see `transformer_spec`."""
     positions: Any = model.embeddings.positions
     found = by_path(model.weights) | {"positions": positions.table}
     for layer in nested_layers(model):
