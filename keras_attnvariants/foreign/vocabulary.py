@@ -64,8 +64,9 @@ class ForeignVocabulary:
             missing |= dict.fromkeys(p for p in pieces if p not in known)
         start = -1 if self.start is None else known[self.start]
         unknown, end = known[self.unknown], known[self.end]
-        rows = [-1, unknown, start, end, *(known[token] for token in others)]
-        is_start = self.start is not None and self.start == self.padding
+        kept = [known[token] for token in others]
+        # A token that is also padding can be predicted.
+        predicted = start if self.start == self.padding else -1
         return AdoptedVocabulary(
             # Renamed, so that they are not taken for our special pieces.
             pieces=[
@@ -74,11 +75,8 @@ class ForeignVocabulary:
                 *missing,
             ],
             missing=frozenset(missing),
-            rows=np.array([*rows, *[unknown] * len(missing)]),
-            predicted=np.array(
-                [False, True, is_start, *[True] * (1 + len(others))]
-                + [False] * len(missing)
-            ),
+            rows=np.array([-1, unknown, start, end, *kept, *[unknown] * len(missing)]),
+            logits=np.array([-1, unknown, predicted, end, *kept, *[-1] * len(missing)]),
         )
 
 
@@ -90,13 +88,13 @@ class AdoptedVocabulary:
         pieces: the tokens.
         missing: pieces of a SentencePiece model that were not tokens.
         rows: the original id of each token; -1 for none.
-        predicted: bool, whether each token keeps its original logit.
+        logits: the original id of each token that is predicted; -1 for the others.
     """
 
     pieces: list[str]
     missing: frozenset[str]
     rows: np.ndarray
-    predicted: np.ndarray
+    logits: np.ndarray
 
     def table(self, theirs: np.ndarray) -> np.ndarray:
         """Embeddings `[V, width]`, zeros for tokens without a row."""
@@ -105,7 +103,7 @@ class AdoptedVocabulary:
 
     def bias(self, theirs: np.ndarray) -> np.ndarray:
         """The bias of logits `[V]`."""
-        return np.where(self.predicted, np.append(theirs, 0)[self.rows], NEVER)
+        return np.append(theirs, NEVER)[self.logits]
 
 
 def tokens_by_number(found: Any, path: Path) -> list[str]:
