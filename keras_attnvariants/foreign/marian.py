@@ -181,12 +181,10 @@ def only(folder: Path, option: str, *patterns: str) -> Path:
     Raises:
         FileNotFoundError: there is none, or several.
     """
-    for pattern in patterns:
-        found = sorted(folder.glob(pattern))
-        if len(found) == 1:
-            return found[0]
-        if found:
-            break
+    matches = (sorted(folder.glob(pattern)) for pattern in patterns)
+    found = next(filter(None, matches), [])
+    if len(found) == 1:
+        return found[0]
     names = ", ".join(file.name for file in found) or "none"
     raise FileNotFoundError(
         f"The folder must have one file {' or '.join(patterns)}, or {option} must say "
