@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 from keras_attnvariants.data.sources.download import fetch_errors
+from keras_attnvariants.data.sources.hugging_face import PART
 from keras_attnvariants.trained.names import CARD
 from keras_attnvariants.utils.caches import default_cache
 from keras_attnvariants.utils.files import DamagedFolderError
@@ -20,7 +21,6 @@ NEEDED = ("config.json", "model.weights.h5")
 # What is downloaded and uploaded.
 FILES = (MANIFEST, *NEEDED, "tokenizer.model", CARD, "README.md", "LICENSE")
 
-PART = r"[A-Za-z0-9](?:[\w-]|\.(?!\.))*"
 ADDRESSES = {
     "hf": re.compile(rf"hf://({PART}/{PART})(?:@({PART}(?:/{PART})*))?", re.ASCII),
     "kaggle": re.compile(

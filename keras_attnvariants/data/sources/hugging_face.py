@@ -21,10 +21,11 @@ from keras_attnvariants.utils.folders import FolderWriter
 from keras_attnvariants.utils.machine import check_extra
 
 PREFIX = "hf:"
-_PART = r"[A-Za-z0-9](?:[\w-]|\.(?!\.))*"
+# A part of a name on a hub.
+PART = r"[A-Za-z0-9](?:[\w-]|\.(?!\.))*"
 _SPEC = re.compile(
-    rf"hf:(?P<name>{_PART}(?:/{_PART})?)(?::(?P<config>{_PART}))?"
-    rf"(?:@(?P<revision>{_PART}(?:/{_PART})*))?",
+    rf"hf:(?P<name>{PART}(?:/{PART})?)(?::(?P<config>{PART}))?"
+    rf"(?:@(?P<revision>{PART}(?:/{PART})*))?",
     re.ASCII,
 )
 _COMMIT = re.compile("[0-9a-f]{40}")
