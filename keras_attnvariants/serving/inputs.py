@@ -297,13 +297,15 @@ class GraphTokenizer:
         return text, is_cut
 
     def decode(self, ids: Tensor, lengths: Tensor) -> Tensor:
-        """Texts of ids `[R, T]`, of which the first `lengths - 1` are read.
+        """Texts of ids `[…, T]`, of which the first `lengths - 1` are read.
 
         Returns:
-            string `[R]`. The last token is the EOS; a length of 0 gives `""`.
+            string `[…]`. The last token is the EOS; a length of 0 gives `""`.
         """
-        lengths = tf.maximum(lengths - 1, 0)
-        return self.sentencepiece.detokenize(tf.RaggedTensor.from_tensor(ids, lengths))
+        rows = tf.reshape(ids, [tf.size(lengths), tf.shape(ids)[-1]])
+        counts = tf.reshape(tf.maximum(lengths - 1, 0), [-1])
+        texts = self.sentencepiece.detokenize(tf.RaggedTensor.from_tensor(rows, counts))
+        return tf.reshape(texts, tf.shape(lengths))
 
     def pieces(self, ids: Tensor) -> Tensor:
         """The piece of every id, `""` for padding: string, of the shape of `ids`."""

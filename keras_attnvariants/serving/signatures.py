@@ -160,20 +160,7 @@ class Signatures:
 
     def nbest(self, **source: Tensor) -> dict[str, Tensor]:
         """The best hypotheses for each source."""
-        ids, lengths, is_cut, status = self.read(source)
-        found = self.nbest_search(ids, lengths)
-        found, status = with_status(found, status, self.model.pad_id)
-        batch, count, width = tf.unstack(tf.shape(found.ids))
-        translations = self.target_tokenizer.decode(
-            tf.reshape(found.ids, [batch * count, width]),
-            tf.reshape(found.lengths, [batch * count]),
-        )
-        return {
-            "translations": tf.reshape(translations, [batch, count]),
-            "scores": found.scores,
-            "truncated": is_cut,
-            "status": status,
-        }
+        return self.run_search(source, self.nbest_search, which=slice(None))[0]
 
     def align(self, **source: Tensor) -> dict[str, Tensor]:
         """The best hypothesis for each source, with what its tokens attend to."""
@@ -251,7 +238,11 @@ class Signatures:
         }
 
     def run_search(
-        self, source: dict[str, Tensor], search: Search, is_valid: Tensor | None = None
+        self,
+        source: dict[str, Tensor],
+        search: Search,
+        is_valid: Tensor | None = None,
+        which: int | slice = 0,
     ) -> tuple[dict[str, Tensor], Hypotheses, Tensor]:
         """The best hypothesis for each source: outputs, hypotheses, ids of sources.
 
@@ -259,6 +250,7 @@ class Signatures:
             source: the inputs of the reader.
             search: takes ids and lengths.
             is_valid: bool `[B]`, which sentences have options in range; by default all.
+            which: the hypotheses in the outputs; by default the best.
         """
         ids, lengths, is_cut, status = self.read(source)
         if is_valid is not None:
@@ -266,10 +258,10 @@ class Signatures:
             status = tf.where(tf.equal(status, 0), wrong, status)
             lengths = tf.where(is_valid, lengths, 0)
         found, status = with_status(search(ids, lengths), status, self.model.pad_id)
-        best = found.ids[:, 0], found.lengths[:, 0]
+        chosen = found.ids[:, which], found.lengths[:, which]
         outputs = {
-            "translations": self.target_tokenizer.decode(*best),
-            "scores": found.scores[:, 0],
+            "translations": self.target_tokenizer.decode(*chosen),
+            "scores": found.scores[:, which],
             "truncated": is_cut,
             "status": status,
         }
