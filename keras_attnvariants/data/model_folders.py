@@ -193,15 +193,15 @@ def without_unset_options(config: Any) -> Any:
 
     Keras 3.15 writes them, even those that earlier releases do not know.
     """
-    if isinstance(config, list):
-        return [without_unset_options(value) for value in config]
-    if not isinstance(config, dict):
-        return config
-    options = config.get("config")
-    if config.get("module") == "keras.initializers" and isinstance(options, dict):
-        options = {name: v for name, v in options.items() if v is not None}
-        return {**config, "config": options}
-    return {key: without_unset_options(value) for key, value in config.items()}
+
+    def replacement(part: Any) -> Any:
+        if isinstance(part, dict) and part.get("module") == "keras.initializers":
+            if isinstance(options := part.get("config"), dict):
+                options = {name: v for name, v in options.items() if v is not None}
+                return {**part, "config": options}
+        return None  # to look inside
+
+    return keras.tree.traverse(replacement, config)
 
 
 def build_model(folder: Path, arrays: int, numbers: int) -> keras.Model:
