@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
-import numpy as np
 import tensorflow as tf
 from keras import ops
 
@@ -63,10 +62,8 @@ class StoredWeights:
         ]
         floats = {id(each.integers): each.values for each in self.dequantized}
         self._read = stored | floats
-        self.bytes = sum(
-            variable.dtype.size * int(np.prod(variable.shape))
-            for variable in self._read.values()
-        )
+        sizes = (x.dtype.size * x.shape.num_elements() for x in self._read.values())
+        self.bytes = sum(sizes)
 
     def read(self, weight: Any) -> Any:
         """The stored value of a weight, or a constant, as a tensor."""
