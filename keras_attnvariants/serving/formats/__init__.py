@@ -1,7 +1,5 @@
 """Exports for runtimes other than TensorFlow: ONNX and CTranslate2."""
 
-from typing import Any
-
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.utils.folders import FolderWriter
 
@@ -15,9 +13,8 @@ def write_tokenizers(draft: FolderWriter, tokenizer: Tokenizer) -> dict[str, str
         The names of the files, as `source_tokenizer` and `target_tokenizer`.
     """
     draft.write_bytes(TOKENIZER, tokenizer.model_bytes)
-    target: Any = getattr(tokenizer, "target", tokenizer)
     names = {"source_tokenizer": TOKENIZER, "target_tokenizer": TOKENIZER}
-    if target.model_bytes != tokenizer.model_bytes:
-        draft.write_bytes(TARGET_TOKENIZER, target.model_bytes)
+    if tokenizer.target is not tokenizer:
+        draft.write_bytes(TARGET_TOKENIZER, tokenizer.target.model_bytes)
         names["target_tokenizer"] = TARGET_TOKENIZER
     return names

@@ -59,7 +59,7 @@ def export_ctranslate2(
     from keras_attnvariants.serving.formats.ctranslate2_spec import transformer_spec
 
     config = model.get_config()
-    target = words(getattr(tokenizer, "target", tokenizer), model.vocabulary_size)
+    target = words(tokenizer.target, model.vocabulary_size)
     if config["activation"] not in ACTIVATIONS:
         refuse(f"the activation {config['activation']!r} of feed-forward layers")
     spec = transformer_spec(
