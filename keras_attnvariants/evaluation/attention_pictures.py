@@ -4,7 +4,6 @@ They need matplotlib, an optional dependency.
 """
 
 import itertools
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -170,8 +169,3 @@ def layout(text: Words, weight: str = "normal") -> list[tuple[float, int, float]
             left += wide
         left += SPACE
     return places
-
-
-PICTURES: dict[str, Callable[[AttentionExample, int | None], "Figure"]] = {
-    each.__name__: each for each in (heads, document, spectrogram)
-}
