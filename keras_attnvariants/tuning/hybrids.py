@@ -97,22 +97,18 @@ def learned_layers(preset: Preset) -> dict[Where, Any]:
     Raises:
         ValueError: there is none.
     """
-    layers = {
-        (place, number): entry
-        for place, entries in attention_by_place(preset.config).items()
-        for number, entry in enumerate(entries, start=1)
-        if variant_of(entry) == REPLACED
-    }
-    if not layers:
+    layers = layers_of(preset.config).items()
+    learned = {where: entry for where, entry in layers if variant_of(entry) == REPLACED}
+    if not learned:
         raise ValueError(
             f"The baseline must have learned attention ({REPLACED}). "
             f"Received: {preset.name}"
         )
-    return layers
+    return learned
 
 
-def attention_by_place(config: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The attention of each place, one entry for each layer.
+def layers_of(config: Mapping[str, Any]) -> dict[Where, Any]:
+    """All attention by place and number of the layer, from the bottom of each place.
 
     Args:
         config: arguments of a model; a model without layers has no such places.
@@ -123,20 +119,24 @@ def attention_by_place(config: Mapping[str, Any]) -> dict[str, list[Any]]:
     depths = dict.fromkeys(PLACES, config.get("num_decoder_layers") or encoder)
     depths["encoder"] = encoder
     return {
-        place: per_layer(name, config.get(name), depths[place])
+        (place, number): entry
         for place, name in PLACES.items()
+        for number, entry in enumerate(
+            per_layer(name, config.get(name), depths[place]), start=1
+        )
     }
 
 
 def with_layers(preset: Preset, chosen: Mapping[Where, Any]) -> dict[str, Any]:
     """Arguments of the model in which some layers have other attention."""
-    changed = {}
-    for place, entries in attention_by_place(preset.config).items():
-        numbered = enumerate(entries, start=1)
-        layers = [chosen.get((place, number), entry) for number, entry in numbered]
-        if layers != entries:
-            changed[PLACES[place]] = layers
-    return changed
+    layers = layers_of(preset.config)
+    changed = {place for place, n in chosen if chosen[place, n] != layers[place, n]}
+    layers.update(chosen)
+    return {
+        name: [entry for where, entry in layers.items() if where[0] == place]
+        for place, name in PLACES.items()
+        if place in changed
+    }
 
 
 def variant_of(entry: Mapping[str, Any] | None) -> str:
