@@ -83,18 +83,12 @@ class Budget:
             return f"{self.tokens:,} tokens"
         return f"{self.updates:,} updates"
 
-    def period(self, batch_tokens: int) -> int:
-        """Updates between two validations.
+    def steps(self, batch_tokens: int) -> int:
+        """Updates of a run.
 
         Args:
             batch_tokens: source and target positions of an update.
         """
-        if self.minutes is not None:
-            return self.validate_every
-        return max(1, self.steps(batch_tokens) // self.validations)
-
-    def steps(self, batch_tokens: int) -> int:
-        """Updates of a run."""
         if self.minutes is not None:
             return NO_STEP_LIMIT
         return self.updates or max(1, (self.tokens or 0) // batch_tokens)
@@ -110,13 +104,15 @@ class Budget:
             ValueError: `accumulate` is out of range.
         """
         accumulate = check_integer("accumulate", given.get("accumulate", 1))
-        update_tokens = batch_tokens * accumulate
-        period = self.period(update_tokens)
+        steps = self.steps(batch_tokens * accumulate)
+        period = max(1, steps // self.validations)
+        if self.minutes is not None:
+            period = self.validate_every
         return {
             "save_every": max(1, min(100, period)),
             "log_every": max(1, min(100, period // 2)),
             **given,
-            "steps": self.steps(update_tokens),
+            "steps": steps,
             "validate_every": period,
         }
 

@@ -51,7 +51,7 @@ def test_a_budget_of_tokens_counts_all_batches_of_an_update(
 def test_updates_are_the_same_for_all_batches():
     budget = tuning.Budget(updates=90)
     assert [budget.steps(batch) for batch in (512, 1024)] == [90, 90]
-    assert budget.period(512) == 10
+    assert budget.training(512, {})["validate_every"] == 10
 
 
 def test_tokens_are_fewer_updates_of_larger_batches():
@@ -62,7 +62,7 @@ def test_tokens_are_fewer_updates_of_larger_batches():
 def test_minutes_are_a_time_limit():
     budget = tuning.Budget(minutes=9, validate_every=7)
     assert [limit.limit for limit in budget.limits()] == [540]
-    assert budget.period(512) == 7
+    assert budget.training(512, {})["validate_every"] == 7
     assert tuning.Budget(updates=9).limits() == []
 
 
