@@ -75,12 +75,18 @@ class Translations:
     samples: int = 1000
     draws: int = 12345
 
+    @cached_property
     def scores(self) -> dict[int, float]:
         """The score of the test set by each seed."""
         return {
             seed: score_of_statistics(self.metric, found.sum(0))
             for seed, found in self.statistics.items()
         }
+
+    @property
+    def mean(self) -> float:
+        """The mean score of the test set over seeds."""
+        return fmean(self.scores.values())
 
     @cached_property
     def resampled(self) -> dict[int, np.ndarray]:
@@ -140,30 +146,24 @@ def score_test_set(
                 for seed, lines in by_seed.items()
             }
             found[system] = Translations(metric, counts, settings.samples)
-            values = found[system].scores()
-            summary = ScoreSummary(
-                system,
-                test_set,
-                name,
-                tuple(values),
-                tuple(values.values()),
-                *mean_interval(list(values.values()), settings.confidence),
-                signature=str(metric.get_signature()),
+            seeds, values = zip(*found[system].scores.items(), strict=True)
+            mean = mean_interval(values, settings.confidence)
+            signature = str(metric.get_signature())
+            summaries.append(
+                ScoreSummary(system, test_set, name, seeds, values, *mean, signature)
             )
-            summaries.append(summary)
         found = {system: found[system] for system in texts}
         base = found.pop(baseline, None)
         if base is None:
             continue
         over_seeds = seed_tests(
-            {system: own.scores() for system, own in found.items()},
-            base.scores(),
+            {system: own.scores for system, own in found.items()},
+            base.scores,
             settings.confidence,
         )
         rows: dict[str, dict[str, Any]] = {
             system: {
-                "difference": fmean(own.scores().values())
-                - fmean(base.scores().values()),
+                "difference": own.mean - base.mean,
                 **over_seeds[system]._asdict(),
                 **sentence_tests(own, base, settings.confidence)._asdict(),
             }
@@ -213,8 +213,7 @@ def sentence_tests(
         first = mean(kept @ ours + exchanged @ theirs)
         return abs(first - mean(kept @ theirs + exchanged @ ours))
 
-    means = [fmean(each.scores().values()) for each in (system, baseline)]
-    real, count = means[0] - means[1], ours.shape[1]
+    real, count = system.mean - baseline.mean, ours.shape[1]
     if count < 2 or np.array_equal(ours, theirs):
         return SentenceTests(1.0, 1.0, real, real, *both)
     drawn = [np.mean([*each.resampled.values()], axis=0) for each in (system, baseline)]

@@ -59,7 +59,7 @@ def test_with_one_seed_both_tests_agree_with_sacrebleu(metric, references):
     assert found.randomization == pytest.approx(expected["ar"], abs=0.035)
     assert 0.01 < found.bootstrap < 0.99
     score = metric().corpus_score(system, [references]).score
-    assert ours.scores() == {0: pytest.approx(score, abs=1e-9)}
+    assert ours.scores == {0: pytest.approx(score, abs=1e-9)}
 
 
 def test_a_seed_decides_the_draws(references):
@@ -177,7 +177,7 @@ def test_equal_sentences_leave_the_seeds_alone():
         translations(BLEU(), [[t] * 3 for t in pair], [reference] * 3, 4000)
         for pair in (texts[:2], texts[2:])
     )
-    a, b = ours.scores().values(), base.scores().values()
+    a, b = ours.scores.values(), base.scores.values()
     rng = np.random.default_rng(0)
     drawn = ours.with_drawn_seeds(rng) - base.with_drawn_seeds(rng)
     values, counts = np.unique(drawn.round(6), return_counts=True)
