@@ -17,10 +17,12 @@ from keras_attnvariants.cli import translate
 from keras_attnvariants.cli import tune
 from keras_attnvariants.cli.commands import group
 from keras_attnvariants.cli.commands import program
+from keras_attnvariants.cli.commands import root
 
 __all__ = ["app"]
 
 app = program(
+    root,
     train.train,
     tune.tune,
     evaluate.compare,

@@ -214,25 +214,31 @@ def group(default: Callable[..., None], *commands: Callable[..., None]) -> typer
         default: the command itself, which gives the group its name.
         commands: the subcommands.
     """
-    app = typer.Typer(cls=Program, name=default.__name__, rich_markup_mode="rich")
 
     def run(context: typer.Context) -> None:
         if context.invoked_subcommand is None:
             default()
 
     run.__doc__ = default.__doc__
-    app.callback(invoke_without_command=True)(run)
-    for function in commands:
-        app.command(cls=Command)(function)
-    return app
+    return program(run, *commands, name=default.__name__)
 
 
-def program(*commands: Callable[..., None]) -> typer.Typer:
-    """The program with these commands, and its version."""
+def program(
+    callback: Callable[..., None],
+    *commands: Callable[..., None],
+    name: str | None = None,
+) -> typer.Typer:
+    """Commands under a common one.
+
+    Args:
+        callback: called with the context before each of them, and without any.
+        commands: the commands.
+        name: name of the common command; `None` for the program.
+    """
     app = typer.Typer(
-        cls=Program, pretty_exceptions_enable=False, rich_markup_mode="rich"
+        cls=Program, name=name, pretty_exceptions_enable=False, rich_markup_mode="rich"
     )
-    app.callback(invoke_without_command=True)(root)
+    app.callback(invoke_without_command=True)(callback)
     for function in commands:
         # The name of one command is a keyword of Python.
         app.command(function.__name__.rstrip("_"), cls=Command)(function)
