@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +191,7 @@ def do_runs(
         if not has_begun(runs_of_system):
             write_json(runs_of_system / SETTINGS, folder.settings_of(system))
     jobs = [
-        Job(run.name, do_run, (run,), run.path.with_name(f"{run.path.name}.log"))
+        Job(run.name, partial(do_run, run), run.path.with_name(f"{run.path.name}.log"))
         for run in missing
     ]
     return run_jobs(jobs, "runs", len(runs), s.run.at_once, s.run.threads, deadline)
@@ -206,8 +207,7 @@ def do_examinations(
     jobs = [
         Job(
             f"{system.name}: speed and analyses",
-            do_examination,
-            (folder, system),
+            partial(do_examination, folder, system),
             folder.system_folder(system) / "examination.log",
         )
         for system in systems

@@ -29,9 +29,9 @@ from keras_attnvariants.experiments.settings import NEEDS
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
-from keras_attnvariants.experiments.training_runs import Report
 from keras_attnvariants.training import load_run
 from keras_attnvariants.training.state import clear_full_disk
+from keras_attnvariants.tuning.job_processes import Report
 from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.records import read_record

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import time
-from collections.abc import Callable
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -31,6 +30,7 @@ from keras_attnvariants.training.state import assign_arrays
 from keras_attnvariants.training.state import clear_full_disk
 from keras_attnvariants.training.time_limits import share_done
 from keras_attnvariants.training.training_config import with_schedule
+from keras_attnvariants.tuning.job_processes import Report
 from keras_attnvariants.tuning.results import measure_runs
 from keras_attnvariants.tuning.results import peak_mib
 from keras_attnvariants.utils.checks import check_integer
@@ -38,9 +38,6 @@ from keras_attnvariants.utils.files import DamagedFolderError
 from keras_attnvariants.utils.machine import kind_of_processor
 from keras_attnvariants.utils.records import grouped
 from keras_attnvariants.utils.records import write_record
-
-# Called with the finished share of a run, and with what it does.
-Report = Callable[[float, str], None]
 
 
 @dataclasses.dataclass(eq=False)

@@ -24,6 +24,9 @@ from keras_attnvariants.utils.processes import start_process
 from keras_attnvariants.utils.progress import PERCENT
 from keras_attnvariants.utils.progress import Bar
 
+# Called with the share of a job that is done, and with what it does.
+Report = Callable[[float, str], None]
+
 # Seconds to wait for the process of a killed comparison to save its state and end.
 SECONDS_TO_END = 60.0
 # Exit statuses of a process: its job failed, its disk is full, its state was saved.
@@ -36,15 +39,13 @@ class Job:
 
     Attributes:
         name: name for people to read.
-        function: called with `arguments` and a function to report the share that is
-            done and a text; can be pickled.
-        arguments: arguments of the function.
+        function: called with a function to report the share that is done and a text;
+            can be pickled.
         log: file for the output of the process.
     """
 
     name: str
-    function: Callable[..., None]
-    arguments: tuple[Any, ...]
+    function: Callable[[Report], None]
     log: Path
 
 
@@ -201,12 +202,12 @@ def run_job(job: Job, connection: Connection) -> None:
         sys.exit(DISK_IS_FULL if is_full else FAILED)
 
 
-def run_when_unlocked(job: Job, report: Callable[[float, str], None]) -> None:
+def run_when_unlocked(job: Job, report: Report) -> None:
     """Runs a job, if necessary after a process of a killed comparison has ended."""
     last = time.monotonic() + SECONDS_TO_END
     while True:
         try:
-            return job.function(*job.arguments, report)
+            return job.function(report)
         except FolderInUseError:
             if time.monotonic() > last:
                 raise

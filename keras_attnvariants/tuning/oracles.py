@@ -6,7 +6,6 @@ import math
 import os
 import socket
 import time
-from collections.abc import Callable
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +23,7 @@ from keras_attnvariants.backend.private import restart_draws
 from keras_attnvariants.data.tasks import higher_is_better
 from keras_attnvariants.training import DivergedError
 from keras_attnvariants.training import NonFiniteError
+from keras_attnvariants.tuning.job_processes import Report
 from keras_attnvariants.tuning.results import ERROR
 from keras_attnvariants.tuning.trials import run_trial
 from keras_attnvariants.utils.files import read_json
@@ -205,9 +205,7 @@ def make_oracle(search: "Search") -> Any:
     return BayesianOracle(**options)
 
 
-def train_trials(
-    search: "Search", report: Callable[[float, str], None] = lambda share, text: None
-) -> None:
+def train_trials(search: "Search", report: Report = lambda share, text: None) -> None:
     """Trains trials of a search in this process until none is left.
 
     Args:

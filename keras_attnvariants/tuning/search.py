@@ -4,12 +4,12 @@ import dataclasses
 import json
 import os
 import socket
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import KW_ONLY
 from dataclasses import dataclass
 from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,7 @@ from keras_attnvariants.training.training_config import describe_data
 from keras_attnvariants.training.training_config import faster_precision
 from keras_attnvariants.tuning.job_processes import IncompleteError
 from keras_attnvariants.tuning.job_processes import Job
+from keras_attnvariants.tuning.job_processes import Report
 from keras_attnvariants.tuning.job_processes import run_jobs
 from keras_attnvariants.tuning.results import SearchResult
 from keras_attnvariants.tuning.results import read_result
@@ -139,7 +140,7 @@ class Search:
             return self.result()
         logs, host = self.folder / "workers", socket.gethostname()
         jobs = [
-            Job(f"worker {n}", work, (opened,), logs / f"{host}-{n}.log")
+            Job(f"worker {n}", partial(work, opened), logs / f"{host}-{n}.log")
             for n in range(1, workers + 1)
         ]
         if failed := run_jobs(jobs, "workers", workers, workers):
@@ -249,7 +250,7 @@ def search(
     return Search(preset, corpus, space, Path(folder), **options)
 
 
-def work(search: Search, report: Callable[[float, str], None]) -> None:
+def work(search: Search, report: Report) -> None:
     """Train trials of a search in a separate process until none is left.
 
     Raises:

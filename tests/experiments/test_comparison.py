@@ -58,7 +58,7 @@ def jobs(monkeypatch):
     def run_jobs(jobs, *options):
         for job in jobs:
             done.append(job.name)
-            make_up(*job.arguments)
+            make_up(*job.function.args)
         return {}
 
     monkeypatch.setattr(comparison, "run_jobs", run_jobs)
@@ -472,7 +472,7 @@ def test_failures_are_reported_and_the_rest_is_written(
     def run_jobs(given, *options):
         job, *others = given
         for other in others:
-            make_up(*other.arguments)
+            make_up(*other.function.args)
         return {job.name: "no memory"}
 
     monkeypatch.setattr(comparison, "run_jobs", run_jobs)
@@ -516,7 +516,7 @@ def kav_compare(forks, corpus_cache):
 def run_jobs_here(jobs, *options):
     """Does jobs in this process, which saves the imports for each."""
     for job in jobs:
-        job.function(*job.arguments, lambda done, text: None)
+        job.function(lambda done, text: None)
     return {}
 
 

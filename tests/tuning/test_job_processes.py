@@ -1,6 +1,7 @@
 """A failed or killed job affects no other; a full disk and a deadline end all."""
 
 import time
+from functools import partial
 
 import pytest
 
@@ -14,7 +15,9 @@ def run(tmp_path):
     """Errors of some jobs, run two at a time."""
 
     def run_kinds(*kinds, deadline=None):
-        jobs = [Job(kind, work, (kind,), tmp_path / f"{kind}.log") for kind in kinds]
+        jobs = [
+            Job(kind, partial(work, kind), tmp_path / f"{kind}.log") for kind in kinds
+        ]
         return run_jobs(jobs, "jobs", len(jobs), 2, 1, deadline)
 
     return run_kinds
