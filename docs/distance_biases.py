@@ -6,7 +6,8 @@ import numpy as np
 
 import keras_attnvariants as kav
 from keras_attnvariants.evaluation.attention_maps import Panel
-from keras_attnvariants.evaluation.attention_maps import draw
+from keras_attnvariants.evaluation.attention_maps import figure_of
+from keras_attnvariants.evaluation.attention_maps import save
 
 SENTENCE = "<s> A man in a red jacket rides a horse on the beach".split()
 HEADS = 4
@@ -24,7 +25,7 @@ def main(path: Path = PATH) -> None:
             zip(layer.slopes, np.array(weights[0]), strict=True)
         )
     ]
-    draw(panels, path)
+    save(figure_of([panels[:2], panels[2:]]), path)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,9 @@ import typer
 import keras_attnvariants as kav
 from keras_attnvariants.evaluation import attention_maps as maps
 from keras_attnvariants.evaluation.attention_maps import Panel
-from keras_attnvariants.evaluation.attention_maps import draw
+from keras_attnvariants.evaluation.attention_maps import figure_of
+from keras_attnvariants.evaluation.attention_maps import save
+from keras_attnvariants.utils.chunks import chunks
 
 SOURCE = "A man in a red jacket rides a horse on the beach."
 TARGET = "Ein Mann in einer roten Jacke reitet am Strand auf einem Pferd."
@@ -247,10 +249,10 @@ def main(
         if folder is None:
             typer.echo(f"{name}: no run with {picture.layer} in {runs}")
             continue
-        draw(
-            picture.panels(AttentionExample(folder, picture.layer)),
-            output / f"{name}.png",
-        )
+        panels = picture.panels(AttentionExample(folder, picture.layer))
+        # In one or two rows.
+        across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
+        save(figure_of([*chunks(panels, across)]), output / f"{name}.png")
         typer.echo(f"{name}: drawn from {folder}")
 
 

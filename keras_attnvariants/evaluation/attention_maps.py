@@ -221,12 +221,6 @@ def label(piece: str) -> str:
     return f"-{piece}" if piece.isalnum() else piece
 
 
-def draw(panels: Sequence[Panel], path: Path) -> None:
-    """Draws the panels in one or two rows and saves them as a small PNG."""
-    across = len(panels) if len(panels) <= 3 else -(-len(panels) // 2)
-    save(figure_of([*chunks(panels, across)]), path)
-
-
 def save(figure: "Figure", path: Path) -> None:
     """Saves a figure as a small PNG."""
     from PIL import Image
