@@ -19,7 +19,6 @@ from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.metrics import check_tokenizer
 from keras_attnvariants.evaluation.report import Translate
-from keras_attnvariants.evaluation.report import count_words
 from keras_attnvariants.evaluation.report import timed
 from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_integer
@@ -88,7 +87,7 @@ def bleu_by_length(
     if not edges or list(edges) != sorted(set(edges)):
         raise ValueError(f"`edges` must rise. Received: {edges}")
     texts = list(pairs)
-    lengths = np.array([count_words(reference) for _, reference in texts], "float64")
+    lengths = np.array([len(text.split()) for _, text in texts], "float64")
     bins = {"words of the reference": (lengths, np.searchsorted(edges, lengths))}
     rows = bin_scores(systems, texts, bins, samples, seed, tokenize)
     return Table.of("bleu-by-length", rows, len(texts))

@@ -150,7 +150,7 @@ def measure_speed(
     check_integer("runs", runs)
     warm_up, hypotheses = timed(translate, texts)
     seconds = tuple(timed(translate, texts)[0] for _ in range(runs))
-    tokens = sum(map(count_words, hypotheses))
+    tokens = sum(len(text.split()) for text in hypotheses)
     return Speed(len(texts), tokens, seconds, warm_up, hypotheses)
 
 
@@ -170,11 +170,6 @@ def timed(translate: Translate, texts: list[str]) -> tuple[float, list[str]]:
             f"Received: {len(hypotheses)} strings for {len(texts)} texts"
         )
     return seconds, hypotheses
-
-
-def count_words(text: str) -> int:
-    """Number of words, separated by white space."""
-    return len(text.split())
 
 
 def evaluate(
