@@ -53,6 +53,8 @@ class Analysis(NamedTuple):
         finding: finding of the paper.
         definition: our choice where the paper leaves something open.
         drawings: `Table.drawings`, as arguments of `Drawing`.
+        data: what it needs instead of a corpus, as the files of comparisons name it:
+            `"alignments"` or `"contrastive"` pairs.
     """
 
     function: Callable[..., Table]
@@ -61,6 +63,7 @@ class Analysis(NamedTuple):
     finding: str
     definition: str
     drawings: Sequence[Mapping[str, Any]] = ()
+    data: str = ""
 
 
 def maps_of_first(model: Any, tokenizer: Any, pairs: Iterator[Any]) -> QuadrantMaps:

@@ -46,12 +46,6 @@ PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
 FURTHER_KEYS = {"warmup_steps", "batch_tokens", "score_sentences"}
 NOT_KEYS = {"steps", "validate_every", "precision", "data", "alignment_weight"}
 TRAINING = FURTHER_KEYS.union(f.name for f in fields(TrainingConfig)) - NOT_KEYS
-# Analyses that need more than a test set, and the key of [analyses] for these data.
-NEEDS = {
-    "alignment-errors": "alignments",
-    "contrastive": "contrastive",
-    "agreement": "contrastive",
-}
 
 
 def read_training(name: str, value: Any) -> dict[str, Any]:
@@ -297,7 +291,7 @@ def parse(content: str, values: Mapping[str, Any]) -> ComparisonSettings:
         check_known("`analyses.systems`", system, names)
     check_known("`analyses.test_set`", analyses.test_set, tests)
     for name in analyses.names:
-        if (needed := NEEDS.get(name)) and getattr(analyses, needed) is None:
+        if (needed := ANALYSES[name].data) and getattr(analyses, needed) is None:
             raise ValueError(f"`analyses.{needed}` is missing: {name!r} needs it.")
     task = tasks.get(top.corpus.task)
     for side in ("source", "target"):

@@ -25,7 +25,6 @@ from keras_attnvariants.experiments.comparison_folder import Run
 from keras_attnvariants.experiments.result_parts import AnalysisTable
 from keras_attnvariants.experiments.result_parts import AttentionLayer
 from keras_attnvariants.experiments.run_records import keep
-from keras_attnvariants.experiments.settings import NEEDS
 from keras_attnvariants.experiments.settings import ComparisonSettings
 from keras_attnvariants.experiments.settings import SystemSettings
 from keras_attnvariants.experiments.settings import TestSettings
@@ -102,7 +101,7 @@ def check_data(folder: ComparisonFolder, systems: Sequence[SystemSettings]) -> N
         if not is_examined(folder, system)
         for name in analyses_of(folder, system)
     }
-    for name in sorted(names & NEEDS.keys()):
+    for name in sorted(name for name in names if ANALYSES[name].data):
         try:
             next(data_beside_test_sets(folder.settings, name)[1], None)
         except (ValueError, OSError) as error:
@@ -116,7 +115,7 @@ def data_beside_test_sets(
 
     They are read when needed.
     """
-    corpus, key = settings.corpus, NEEDS[name]
+    corpus, key = settings.corpus, ANALYSES[name].data
     path = Path(str(getattr(settings.analyses, key)))
     if key == "contrastive":
         return path.name, analysis.read_contrastive(path)
@@ -189,7 +188,7 @@ def analyse(run: Run, loaded: tuple[Any, Any], name: str) -> AnalysisTable:
         system = ""
         arguments.append(translators(run, test))
         options = {"samples": s.scores.samples, "tokenize": s.scores.tokenize}
-    if name in NEEDS:
+    if known.data:
         data_name, data = data_beside_test_sets(s, name)
     else:
         test = s.shown or test if name == "heat-maps" else test
