@@ -142,6 +142,12 @@ def ends(values: Range | Sequence[Any]) -> Sequence[Any]:
     return (values.minimum, values.maximum) if isinstance(values, Range) else values
 
 
+def covering(values: Mapping[str, Sequence[Any]]) -> list[dict[str, Any]]:
+    """As few combinations of values as have each of them at least once."""
+    count = max(map(len, values.values()), default=0)
+    return [{k: v[i % len(v)] for k, v in values.items()} for i in range(count)]
+
+
 def count_points(dimensions: Sequence[Any]) -> float:
     """Number of points in the space of keras-tuner's dimensions and conditions."""
 
@@ -192,9 +198,7 @@ class Candidate:
     def corners(self) -> list[dict[str, Any]]:
         """Sets of arguments in which every option value and every example occurs."""
         values = {name: ends(options) for name, options in self.options.items()}
-        rows = max(map(len, values.values()), default=0)
-        tables = [{k: v[i % len(v)] for k, v in values.items()} for i in range(rows)]
-        return [*tables, *map(dict, self.examples)] or [{}]
+        return [*covering(values), *map(dict, self.examples)] or [{}]
 
 
 def candidates(role: str, given: Any) -> tuple[Candidate, ...]:

@@ -21,6 +21,7 @@ from keras_attnvariants.tuning.dimensions import candidates
 from keras_attnvariants.tuning.dimensions import check_flag
 from keras_attnvariants.tuning.dimensions import configuration
 from keras_attnvariants.tuning.dimensions import count_points
+from keras_attnvariants.tuning.dimensions import covering
 from keras_attnvariants.tuning.dimensions import draw
 from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
@@ -261,12 +262,10 @@ class SearchSpace:
 
     def _some_sizes(self) -> list[dict[str, Any]]:
         """Combinations of sizes or ends of ranges, with each of them at least once."""
-        values = [ends(to_values(name, given)) for name, given in self.sizes.items()]
-        most = max(map(len, values), default=0)
-        each_value = [[v[i % len(v)] for v in values] for i in range(most)]
-        first = itertools.islice(itertools.product(*values), CHECKED)
-        found = [*first, *each_value]
-        return [dict(zip(self.sizes, sizes, strict=True)) for sizes in found]
+        values = {name: ends(to_values(name, v)) for name, v in self.sizes.items()}
+        first = itertools.islice(itertools.product(*values.values()), CHECKED)
+        some = [dict(zip(values, sizes, strict=True)) for sizes in first]
+        return some + covering(values)
 
     def _layers(
         self, role: str, preset: Preset
