@@ -1,12 +1,10 @@
 """`kav analyse` and `kav attention`: tables and pictures of what models attend to."""
 
 import re
-import tomllib
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
-from importlib.resources import files
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,12 +41,19 @@ Systems = dict[str, tuple["keras.Model", "Tokenizer"]]
 # Reads the data from the start.
 Read = Callable[[], Iterator[Any]]
 
-if TYPE_CHECKING:
-    Analysis = str
-else:
-    # The analyses by name, without an import of TensorFlow.
-    TEXTS = files("keras_attnvariants") / "analysis" / "analyses.toml"
-    Analysis = Literal[tuple(tomllib.loads(TEXTS.read_text("utf-8")))]
+Analysis = Literal[
+    "locality",
+    "distance",
+    "entropy",
+    "off-diagonality",
+    "activation-shares",
+    "heat-maps",
+    "alignment-errors",
+    "contrastive",
+    "agreement",
+    "bleu-by-length",
+    "bleu-by-off-diagonality",
+]
 CONTRASTIVE = ("contrastive", "agreement")
 OF_TEXTS = (*CONTRASTIVE, "alignment-errors")
 
@@ -220,13 +225,12 @@ def attention(
     import_modules(imports)
     loaded, tokenizer = load(folder)
     from keras_attnvariants.data.tasks import task_of
-    from keras_attnvariants.evaluation import attention_pictures
     from keras_attnvariants.evaluation.attention_maps import AttentionExample
     from keras_attnvariants.evaluation.attention_maps import save
+    from keras_attnvariants.evaluation.attention_pictures import PICTURES
 
     if translation is None:
         [translation] = translator_of(loaded, tokenizer).translate([source])
     example = AttentionExample(loaded, tokenizer, source, translation)
-    draw = getattr(attention_pictures, task_of(loaded).picture)
-    save(draw(example, layer), output)
+    save(PICTURES[task_of(loaded).picture](example, layer), output)
     typer.echo(f"{translation}\n{output}")

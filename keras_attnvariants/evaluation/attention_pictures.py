@@ -4,6 +4,7 @@ They need matplotlib, an optional dependency.
 """
 
 import itertools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -169,3 +170,8 @@ def layout(text: Words, weight: str = "normal") -> list[tuple[float, int, float]
             left += wide
         left += SPACE
     return places
+
+
+PICTURES: dict[str, Callable[[AttentionExample, int | None], "Figure"]] = {
+    each.__name__: each for each in (heads, document, spectrogram)
+}
