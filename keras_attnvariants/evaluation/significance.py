@@ -19,6 +19,15 @@ LEVEL = 0.05
 TARGET, MAX_SEEDS = 0.5, 100
 
 
+class Mean(NamedTuple):
+    """A mean with its standard deviation and interval, `None` for a single value."""
+
+    mean: float
+    deviation: float | None
+    low: float | None
+    high: float | None
+
+
 class SeedTests(NamedTuple):
     """A difference from the baseline over seeds; what cannot be computed is `None`.
 
@@ -38,25 +47,21 @@ class SeedTests(NamedTuple):
     seeds_needed: int | None = None
 
 
-def mean_interval(
-    values: Sequence[float], confidence: float = 0.95
-) -> tuple[float, float | None, float | None, float | None]:
-    """Mean, standard deviation, and the ends of Student's interval of the mean.
+def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
+    """Mean, standard deviation and Student's interval of the mean.
 
-    All but the mean are `None` for a single value.
-
-    >>> mean_interval([1.0, 2.0, 3.0])[:2]
-    (2.0, 1.0)
+    >>> mean_interval([1.0, 2.0, 3.0]).deviation
+    1.0
     """
     mean = statistics.fmean(values)
     if len(values) < 2:
-        return mean, None, None, None
+        return Mean(mean, None, None, None)
     from scipy import stats
 
     deviation = statistics.stdev(values)
-    error = deviation / math.sqrt(len(values))
-    half = error * float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
-    return mean, deviation, mean - half, mean + half
+    t = float(stats.t.ppf((1 + confidence) / 2, len(values) - 1))
+    half = t * deviation / math.sqrt(len(values))
+    return Mean(mean, deviation, mean - half, mean + half)
 
 
 def resampled(
