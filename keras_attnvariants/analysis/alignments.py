@@ -122,13 +122,16 @@ def head_alignment(layer: int, head: int | None, counts: np.ndarray) -> HeadAlig
     return HeadAlignment(layer, head, rates[0], precision, recall, links[0], *ends)
 
 
-def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[Example]:
-    """The pairs as tokens, word by word: words never share a token.
+class Words(NamedTuple):
+    """The gold links of a pair, and which word each token belongs to."""
 
-    Yields:
-        Examples whose notes are the number of the word of each source token, that of
-        each target token, and the pair.
-    """
+    source: np.ndarray
+    target: np.ndarray
+    pair: AlignedPair
+
+
+def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[Example]:
+    """The pairs as tokens, word by word: words never share a token."""
     for pair in pairs:
         sides = [
             tokenizer.encode(pair.source.split()),
@@ -138,7 +141,7 @@ def aligned_examples(tokenizer: Any, pairs: Iterable[AlignedPair]) -> Iterator[E
             np.repeat(np.arange(len(side)), list(map(len, side))) for side in sides
         ]
         source, target = (list(chain.from_iterable(side)) for side in sides)
-        yield Example(source, target, (*words, pair))
+        yield Example(source, target, Words(words[0], words[1], pair))
 
 
 def count_links(layer: BatchWeights, examples: list[Example]) -> np.ndarray:
@@ -152,10 +155,11 @@ def count_links(layer: BatchWeights, examples: list[Example]) -> np.ndarray:
     peaks, some = weights.argmax(-1), weights.max(-1) > 0
     counts = np.zeros((*weights.shape[:2], 4), "int64")
     for number, head in np.ndindex(*weights.shape[:2]):
-        source, target, (_, _, sure, possible) = examples[number].note
-        rows = np.flatnonzero(some[number, head, : len(target)])
-        sources = source[peaks[number, head, rows]]
-        links = set(zip(sources.tolist(), target[rows].tolist(), strict=True))
+        words: Words = examples[number].note
+        sure, possible = words.pair.sure, words.pair.possible
+        rows = np.flatnonzero(some[number, head, : len(words.target)])
+        sources = words.source[peaks[number, head, rows]]
+        links = set(zip(sources.tolist(), words.target[rows].tolist(), strict=True))
         found = len(links), len(links & sure), len(links & possible), len(sure)
         counts[number, head] = found
     return counts

@@ -99,7 +99,7 @@ def test_tokens_of_words_are_those_of_the_sentence(corpus_folder):
             pair = AlignedPair(text, text, frozenset(), frozenset())
             [example] = aligned_examples(tokenizer, [pair])
             assert [list(example.source_ids)] == tokenizer.encode([text])
-            assert len(example.note[0]) == len(example.source_ids)
+            assert len(example.note.source) == len(example.source_ids)
 
 
 def write(folder, **files):
