@@ -205,8 +205,10 @@ def _links(corpus: Corpus, tag: str) -> Iterable[str]:
     if corpus.alignments is None:
         return itertools.repeat("", corpus.reports[_TRAIN].written)
     lines = read_text_lines(corpus.alignments)
+    if not tag:
+        return lines
     # The tag is one more word before those of the source.
-    return (_SOURCE.sub(lambda i: f"{int(i[0]) + bool(tag)}", x) for x in lines)
+    return (_SOURCE.sub(lambda index: f"{int(index[0]) + 1}", line) for line in lines)
 
 
 def _lines(path: Path, tag: str) -> Iterator[bytes]:

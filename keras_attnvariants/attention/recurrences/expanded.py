@@ -224,10 +224,8 @@ class ExpandedContext(ExpandedList):
         keys = matrix.shape[1] - values
         key = section(rows, 0, keys, axis=1)
         value = section(rows, keys, values, axis=1)
-        lead = (batch, length, heads)
-        return ops.reshape(key, (*lead, keys // heads)), ops.reshape(
-            value, (*lead, width)
-        )
+        key = ops.reshape(key, (batch, length, heads, keys // heads))
+        return key, ops.reshape(value, (batch, length, heads, width))
 
     def pair_gradient(self, matrices: State, key: Tensor, value: Tensor) -> Tensor:
         matrix = matrices["matrix"]
