@@ -59,8 +59,8 @@ class Status(IntEnum):
     WRONG_FILE = 6, "it is not a WAV file of 16-bit PCM, or it ends early"
     WRONG_RATE = 7, "its sample rate is not 16,000 Hz"
 
-    def __new__(cls, code: int, doc: str = "") -> Self:
-        """A code with its meaning; for type checkers, `Status(code)` has no `doc`."""
+    def __new__(cls, code: int, doc: str) -> Self:
+        """A code with its meaning in words."""
         status = int.__new__(cls, code)
         status._value_, status.doc = code, doc
         return status
