@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any
 from typing import NamedTuple
-from typing import Self
 from typing import TypeAlias
 from typing import TypedDict
 from typing import TypeVar
@@ -39,31 +38,33 @@ MISSING = -1e30
 
 
 class Status(IntEnum):
-    """Codes of the output `status`, each with a `doc`.
+    """Codes of the output `status`; `STATUS_DOCS` explains them.
 
     Servers merge the requests of many clients. So a sentence that cannot be translated
     does not fail the others: it has an empty translation and its own status.
     """
 
-    doc: str
+    OK = 0
+    WRONG_LENGTH = 1
+    UNKNOWN_ID = 2
+    PADDING_INSIDE = 3
+    NOTHING_FOUND = 4
+    WRONG_OPTION = 5
+    WRONG_FILE = 6
+    WRONG_RATE = 7
 
-    OK = 0, "all is well; an empty source has an empty hypothesis"
-    WRONG_LENGTH = (
-        1,
-        ("its entry of `lengths` is negative or above the width of `source_ids`"),
-    )
-    UNKNOWN_ID = 2, "an id within its length is not in the vocabulary"
-    PADDING_INSIDE = 3, "an id within its length is that of padding"
-    NOTHING_FOUND = 4, "the search found no hypothesis"
-    WRONG_OPTION = 5, "an option is out of range, or excludes another"
-    WRONG_FILE = 6, "it is not a WAV file of 16-bit PCM, or it ends early"
-    WRONG_RATE = 7, "its sample rate is not 16,000 Hz"
 
-    def __new__(cls, code: int, doc: str) -> Self:
-        """A code with its meaning in words."""
-        status = int.__new__(cls, code)
-        status._value_, status.doc = code, doc
-        return status
+STATUS_DOCS = {
+    Status.OK: "all is well; an empty source has an empty hypothesis",
+    Status.WRONG_LENGTH: "its entry of `lengths` is negative or above the width of "
+    "`source_ids`",
+    Status.UNKNOWN_ID: "an id within its length is not in the vocabulary",
+    Status.PADDING_INSIDE: "an id within its length is that of padding",
+    Status.NOTHING_FOUND: "the search found no hypothesis",
+    Status.WRONG_OPTION: "an option is out of range, or excludes another",
+    Status.WRONG_FILE: "it is not a WAV file of 16-bit PCM, or it ends early",
+    Status.WRONG_RATE: "its sample rate is not 16,000 Hz",
+}
 
 
 class SavedTranslation(NamedTuple):
@@ -353,6 +354,6 @@ class BaseTranslator(ABC):
                 given = {name: inputs[name][place] for name in options}
                 raise ValueError(
                     f"The text at position {place} cannot be translated: "
-                    f"{Status.WRONG_OPTION.doc}. Received: {given}"
+                    f"{STATUS_DOCS[Status.WRONG_OPTION]}. Received: {given}"
                 )
         return translations

@@ -31,7 +31,7 @@ from keras_attnvariants.serving.messages import protos
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.options import sizes_up_to
 from keras_attnvariants.serving.precision import Precision
-from keras_attnvariants.serving.translator import Status
+from keras_attnvariants.serving.translator import STATUS_DOCS
 from keras_attnvariants.utils.importing import import_tensorflow_text
 
 OUTPUTS = {
@@ -76,7 +76,7 @@ def write_info(
         "task": task_of(model).name,
         "options": asdict(options),
         "precision": Precision.of(model)._asdict(),
-        "status": {str(int(code)): code.doc for code in Status},
+        "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},
         "signatures": {name: signature_info(each) for name, each in signatures.items()},
     }
     if tokenizer is not None:

@@ -12,6 +12,7 @@ from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.searches import BucketedSearch
 from keras_attnvariants.serving.searches import status_of_ids
 from keras_attnvariants.serving.searches import with_status
+from keras_attnvariants.serving.translator import STATUS_DOCS
 from tests.serving.tools import as_batch
 from tests.serving.tools import sharp_model
 from tests.serving.tools import translate_here
@@ -113,3 +114,7 @@ def test_a_sentence_that_failed_has_no_hypothesis():
     alone = found._replace(alignments=None, token_log_probs=None)
     alone, _ = with_status(alone, tf.constant([Status.OK] * 2), PAD)
     assert alone.alignments is None
+
+
+def test_every_code_is_documented():
+    assert STATUS_DOCS.keys() == set(Status)

@@ -19,7 +19,7 @@ from keras_attnvariants.serving.inputs import GraphSignature
 from keras_attnvariants.serving.inputs import Input
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.options import sizes_up_to
-from keras_attnvariants.serving.translator import Status
+from keras_attnvariants.serving.translator import STATUS_DOCS
 from keras_attnvariants.serving.version_files import BATCHING
 from keras_attnvariants.serving.version_files import OUTPUTS
 from keras_attnvariants.serving.version_files import WARM_UP
@@ -132,7 +132,7 @@ def test_the_info_describes_the_signatures(exported, tokenizer):
     assert {name: info["options"][name] for name in LIMITS} == LIMITS
     assert info["precision"]["dtype"] == "float32"
     assert info["precision"]["exact"]
-    assert info["status"] == {str(int(code)): code.doc for code in Status}
+    assert info["status"] == {str(int(n)): doc for n, doc in STATUS_DOCS.items()}
     declared = read_saved_model(exported["hc-sa"]).meta_graphs[0].signature_def
     written = {"serving_default", "translate_ids", "nbest", "align", "score"}
     assert info["signatures"].keys() == written
