@@ -131,6 +131,14 @@ class BatchPlan:
         self._epoch = lru_cache(maxsize=2)(self._draw)
 
     @property
+    def report(self) -> str:
+        """How many pairs are skipped, and why."""
+        return (
+            f"Left out: {self.num_skipped:,} of {self.num_skipped + self.num_pairs:,} "
+            "pairs, empty or longer than the model reads."
+        )
+
+    @property
     def num_batches(self) -> int:
         """Batches in an epoch."""
         return len(self._bucket)

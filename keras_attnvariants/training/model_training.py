@@ -236,10 +236,7 @@ def train_preset(
     positions, tokenizer = config.data["batch_tokens"], tokens.tokenizer
     plan = tokens.plan("train", positions, seed)
     if plan.num_skipped and verbose:
-        print(
-            f"Left out: {plan.num_skipped:,} of {plan.num_skipped + plan.num_pairs:,} "
-            "training pairs, empty or longer than the model reads."
-        )
+        print(plan.report)
     validation_data = None
     if "validation" in corpus.splits:
         validation_data = tokens.validation_dataset(positions, seed=seed)

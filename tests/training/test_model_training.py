@@ -140,7 +140,7 @@ def test_long_pairs_are_left_out_and_counted(corpus, tmp_path, monkeypatch, caps
     # A target has its EOS besides its tokens.
     is_long = (source.lengths > 16) | (target.lengths + 1 > 16)
     assert 0 < is_long.sum() < len(is_long)
-    assert line.startswith(f"Left out: {is_long.sum()} of {len(is_long)} training")
+    assert line.startswith(f"Left out: {is_long.sum()} of {len(is_long)} pairs")
 
 
 def test_settings_are_checked_before_a_vocabulary_is_learned(
