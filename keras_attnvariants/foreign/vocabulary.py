@@ -65,7 +65,7 @@ class ForeignVocabulary:
         start = -1 if self.start is None else known[self.start]
         unknown, end = known[self.unknown], known[self.end]
         kept = [known[token] for token in others]
-        # A token that is also padding can be predicted.
+        # A start token that is also padding can be predicted.
         predicted = start if self.start == self.padding else -1
         return AdoptedVocabulary(
             # Renamed, so that they are not taken for our special pieces.

@@ -244,7 +244,7 @@ class Signatures:
         is_valid: Tensor | None = None,
         which: int | slice = 0,
     ) -> tuple[dict[str, Tensor], Hypotheses, Tensor]:
-        """The best hypothesis for each source: outputs, hypotheses, ids of sources.
+        """Searches for each source: outputs, all hypotheses, and ids of the sources.
 
         Args:
             source: the inputs of the reader.
