@@ -2,9 +2,6 @@
 
 from collections.abc import Iterator
 from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 from typing import Any
@@ -20,13 +17,13 @@ from keras_attnvariants.analysis.streams import encoded
 from keras_attnvariants.analysis.streams import layer_sums
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.attention import PhraseAttention
+from keras_attnvariants.evaluation import attention_maps
 from keras_attnvariants.evaluation.attention_maps import AttentionExample
 from keras_attnvariants.evaluation.attention_maps import LayerWeights
-from keras_attnvariants.evaluation.attention_maps import Panel
-from keras_attnvariants.evaluation.attention_maps import figure_of
 from keras_attnvariants.evaluation.attention_maps import layer_weights
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.chunks import chunks
+from keras_attnvariants.utils.records import grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -120,19 +117,26 @@ class QuadrantWeight(NamedTuple):
     weight: float
 
 
-@dataclass(frozen=True)
 class QuadrantMaps(Table):
-    """Heat maps of quadrants, with a row (`QuadrantWeight`) for each cell.
-
-    Attributes:
-        maps: the same as matrices, in the rows of the picture.
-    """
-
-    maps: tuple[list[Panel], ...] = field(default=(), compare=False, repr=False)
+    """Heat maps of quadrants, with a row (`QuadrantWeight`) for each cell."""
 
     def figure(self) -> "Figure":
         """The matrices, with a common colour scale."""
-        return figure_of(self.maps)
+        maps = []
+        for (place, layer, query, key), rows, columns, weights in self.matrices():
+            title = f"{place} {layer}\n{gram_name(query)} to {gram_name(key)}"
+            maps.append(attention_maps.Panel(title, weights, rows, columns))
+        across = len({row.key for row in self.rows})
+        return attention_maps.figure_of([*chunks(maps, across)])
+
+    def matrices(self) -> Iterator[tuple[Any, list[str], list[str], np.ndarray]]:
+        """Place, layer, query and key of each map; texts of rows, columns; weights."""
+        quadrants = grouped(self.rows, "place", "layer", "query", "key")
+        for where, own in quadrants.items():
+            rows = {cell.row: cell.row_text for cell in own}
+            columns = {cell.column: cell.column_text for cell in own}
+            weights = np.reshape([cell.weight for cell in own], (len(rows), -1))
+            yield where, [*rows.values()], [*columns.values()], weights
 
 
 def gram_name(order: int) -> str:
@@ -154,43 +158,43 @@ def quadrant_maps(model: Any, tokenizer: Any, source: str, target: str) -> Quadr
         ValueError: the sentence does not fit the model, or no layer has phrase
             attention.
     """
-    maps = dict(matrices_of(AttentionExample(model, tokenizer, source, target)))
-    if not maps:
+    maps = maps_of(AttentionExample(model, tokenizer, source, target))
+    if not maps.rows:
         raise ValueError(NO_PHRASES)
-    cells = [
-        QuadrantWeight(
-            *(place, layer, query, key, row + query - 1, column),
-            *(panel.rows[row], panel.columns[column], weight),
-        )
-        for (place, layer, query, key), panel in maps.items()
-        for (row, column), weight in np.ndenumerate(panel.weights)
+    return maps
+
+
+def maps_of(example: AttentionExample) -> QuadrantMaps:
+    """The weights of all quadrants of all layers."""
+    rows = [
+        cell
+        for layer in layer_weights(example.model, example.scores)
+        if has_quadrants(layer)
+        for cell in cells(layer, example)
     ]
-    across = len({key for _, _, _, key in maps})
-    grid = tuple(chunks(maps.values(), across))
-    return replace(QuadrantMaps.of("heat-maps", cells, 1), maps=grid)
+    return QuadrantMaps.of("heat-maps", rows, 1)
 
 
-def matrices_of(
-    example: AttentionExample,
-) -> Iterator[tuple[tuple[str, int, int, int], Panel]]:
-    """Place, layer, query and key of each quadrant, and its weights: means over heads.
-
-    Rows begin with the first token at which a query can end.
-    """
+def cells(layer: LayerWeights, example: AttentionExample) -> Iterator[QuadrantWeight]:
+    """The cells of the heat maps of a layer on one sentence."""
     source, target = example.axes["encoder"][0], example.axes["decoder"][0]
-    for layer in filter(has_quadrants, layer_weights(example.model, example.scores)):
-        place, depth, *_ = layer
-        queries = source if place == "encoder" else target
-        keys = target if place == "decoder" else source
-        mean = quadrants(layer)[0].mean(0).astype("float64")  # [T, M, N, S]
-        blocks = mean.reshape(len(mean), -1, mean.shape[-1]).swapaxes(0, 1)
-        for (query, key), weights in zip(quadrant_orders(layer), blocks, strict=True):
-            rows = [gram(queries, n, query) for n in range(query - 1, len(queries))]
-            columns = [gram(keys, n, key) for n in range(len(keys))]
-            title = f"{place} {depth}\n{gram_name(query)} to {gram_name(key)}"
-            if rows:
-                panel = Panel(title, weights[query - 1 :], rows, columns)
-                yield (place, depth, query, key), panel
+    queries = source if layer.place == "encoder" else target
+    keys = target if layer.place == "decoder" else source
+    mean = quadrants(layer)[0].mean(0)  # [T, M, N, S]
+    blocks = mean.reshape(len(mean), -1, mean.shape[-1]).swapaxes(0, 1)
+    for (query, key), weights in zip(quadrant_orders(layer), blocks, strict=True):
+        for row, column in product(range(query - 1, len(queries)), range(len(keys))):
+            yield QuadrantWeight(
+                layer.place,
+                layer.depth,
+                query,
+                key,
+                row,
+                column,
+                gram(queries, row, query),
+                gram(keys, column, key),
+                weights[row, column],
+            )
 
 
 def gram(words: Sequence[str], last: int, order: int) -> str:

@@ -15,7 +15,7 @@ from keras_attnvariants import analysis
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis import COMPARISONS
 from keras_attnvariants.analysis import Table
-from keras_attnvariants.analysis.quadrants import matrices_of
+from keras_attnvariants.analysis.quadrants import maps_of
 from keras_attnvariants.evaluation.attention_maps import AttentionExample
 from keras_attnvariants.evaluation.report import Translate
 from keras_attnvariants.evaluation.report import measure_speed
@@ -234,9 +234,10 @@ def attention_layers(run: Run, loaded: tuple[Any, Any]) -> Iterator[AttentionLay
             queries, keys = map(tuple, example.axes[place])
             heads = np.round(weights, DECIMALS).tolist()
             yield AttentionLayer(*where, place, depth, queries, keys, heads)
-        for (place, depth, query, key), panel in matrices_of(example):
-            queries, keys = tuple(panel.rows), tuple(panel.columns)
-            heads = np.round([panel.weights], DECIMALS).tolist()
+        maps = maps_of(example)
+        for (place, depth, query, key), *texts, weights in maps.matrices():
+            queries, keys = map(tuple, texts)
+            heads = np.round([weights], DECIMALS).tolist()
             yield AttentionLayer(
                 *where, place, depth, queries, keys, heads, query, key, True
             )
