@@ -132,7 +132,7 @@ class BatchPlan:
 
     @property
     def report(self) -> str:
-        """How many pairs are skipped, and why."""
+        """The number of pairs that are skipped, and why."""
         return (
             f"Left out: {self.num_skipped:,} of {self.num_skipped + self.num_pairs:,} "
             "pairs, empty or longer than the model reads."
