@@ -24,30 +24,26 @@ IN_SHORT = "In short"
 BARS = "Bars"
 SUMMARY = f"""## {BARS}
 
-The goals of the project, and the measured figures. The tables below say how they were
-measured.
+How many goals of the project each measurement reaches, and what misses its goal, with
+the measured figure. The tables below have all figures, and say how they were measured.
 
-| measurement | of | measured | bar | reached |
-|---|---|---:|---|---|
+| measurement | reached | missed |
+|---|---|---|
 """
 
 
-def bars(records: list[dict]) -> list[str]:
-    """Lines of the summary: all rows that have a bar, from all reports."""
-    rows = [
-        {
-            "measurement": record["title"],
-            "of": label(row),
-            "measured": value,
-            "bar": f"{'≤' if record['at_most'] else '≥'} {formatted(row['bar'])}",
-            "reached": "yes" if reached(value, row["bar"], record) else "no",
-        }
-        for record in records
-        for row in record["rows"]
-        if row.get("bar") is not None
+def bars(record: dict) -> str:
+    """The line of the summary for one report; empty if no row has a bar."""
+    barred = [row for row in record["rows"] if row.get("bar") is not None]
+    sign = "≤" if record["at_most"] else "≥"
+    missed = [
+        f"{label(row)}: {formatted(value)} instead of {sign} {formatted(row['bar'])}"
+        for row in barred
         for value in [judged(row, record)]
+        if not reached(value, row["bar"], record)
     ]
-    return table(rows)[2:] if rows else []
+    count = f"{len(barred) - len(missed)} of {len(barred)}"
+    return f"| {record['title']} | {count} | {'; '.join(missed)} |" if barred else ""
 
 
 def judged(row: dict, record: dict) -> float:
@@ -122,7 +118,8 @@ def updated(page: str, records: list[dict]) -> str:
     new = {record["title"]: section(record) for record in records}
     added = {title: text for title, text in new.items() if title not in sections}
     sections = added | sections | new
-    rows = [row for row in rows if measurement(row) not in new] + bars(records)
+    rows = [row for row in rows if measurement(row) not in new]
+    rows += filter(None, map(bars, records))
     rows.sort(key=lambda row: list(sections).index(measurement(row)))
     summary = SUMMARY + "\n".join(rows)
     return "\n\n".join([*head, summary, *sections.values()]) + "\n"
@@ -139,8 +136,8 @@ def check_machine(old: str, record: dict) -> None:
     if machines and machines != [record["machine"]]:
         raise ValueError(
             f"Reports of one title must be made on one kind of processor: give "
-            f"{record['title']!r} another --title. Received: {record['machine']}, in "
-            f"the place of {machines[0]}"
+            f"{record['title']!r} a --suffix. Received: {record['machine']}, in the "
+            f"place of {machines[0]}"
         )
 
 
@@ -165,9 +162,13 @@ def main(
     output: Annotated[Path, typer.Option(help="Page to write.")] = Path(
         "docs/PERFORMANCE.md"
     ),
+    suffix: Annotated[
+        str, typer.Option(help="End of the titles, such as ' without AVX512'.")
+    ] = "",
 ) -> None:
     """Writes reports into a page; others that are there stay."""
     reports = [json.loads(path.read_text()) for path in records]
+    reports = [record | {"title": record["title"] + suffix} for record in reports]
     page = output.read_text() if output.exists() else ""
     output.write_text(updated(page, reports))
 
