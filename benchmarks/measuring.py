@@ -29,7 +29,10 @@ logging.getLogger("tensorflow").setLevel(logging.ERROR)
 # Environment variables of libraries that change the measurements.
 THREADS = "TF_NUM_INTRAOP_THREADS"
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
-LIMITS = ("ONEDNN_MAX_CPU_ISA", "XLA_FLAGS", "CT2_FORCE_CPU_ISA")
+LIMITS = (
+    *("ONEDNN_MAX_CPU_ISA", "XLA_FLAGS", "CT2_FORCE_CPU_ISA"),
+    *("MKL_ENABLE_INSTRUCTIONS", "ATEN_CPU_CAPABILITY"),  # of PyTorch
+)
 # The packages that compute.
 PACKAGES = ("tensorflow", "keras", "jax", "numpy")
 

@@ -1,6 +1,7 @@
 """Systems: a model, an exported one, or one on a server."""
 
 import hashlib
+import os
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -210,6 +211,8 @@ class SystemOptions:
             options = given(search) | {"no_repeat_ngram": no_repeat_ngram}
             yield self.model, translator_of(model, tokenizer, **options)
         if self.saved_model is not None:
+            # Batches are translated side by side; TensorFlow reads this when it starts.
+            os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
             import_tensorflow()
             from keras_attnvariants.serving.saved import SavedTranslator
 

@@ -6,9 +6,11 @@ import sys
 
 import pytest
 
+from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.outputs import PartialFile
 from keras_attnvariants.cli.outputs import output_to
 from keras_attnvariants.cli.systems import SystemOptions
+from keras_attnvariants.data import tasks
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
 from tests.serving.echo import echo_server
@@ -216,3 +218,15 @@ def test_anything_but_a_server_is_reported(kav):
     check_error(kav("translate", "a", "--server", "localhost:8500"), "host:port/model")
     options = ("--server", "localhost:1/m", "--beam-size", 2)
     check_error(kav("translate", "a", *options), "--beam-size", "apply to --model")
+
+
+def test_exported_models_compute_each_operator_on_one_core(monkeypatch, tmp_path):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
+    systems = SystemOptions(saved_model=tmp_path)
+    how = tasks.get(tasks.DEFAULT), SearchOptions()
+    for before, after in (("2", "2"), (None, "1")):
+        if before is None:
+            monkeypatch.delenv("TF_NUM_INTRAOP_THREADS")
+        with pytest.raises(FileNotFoundError):
+            systems.translators(*how)
+        assert os.environ["TF_NUM_INTRAOP_THREADS"] == after

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import threading
 
 import numpy as np
 import pytest
@@ -164,6 +165,21 @@ def test_nbest_is_that_of_the_signature(translator, server, texts):
         np.testing.assert_allclose([each.score for each in best], scores, rtol=1e-5)
     assert [each.text for each in found[-1]] == [""]
     assert found[-1][0].log_prob is None and found[-1][0].alignment is None
+
+
+def test_batches_are_translated_side_by_side(exported, texts, monkeypatch):
+    translator = SavedTranslator(exported["hc-sa"])
+    texts = texts[: 2 * LIMITS["max_batch"]]
+    expected = translator.translate(texts)
+    run, meeting = translator._functions["serving_default"], threading.Barrier(2)
+
+    def meet(**inputs):
+        meeting.wait(timeout=60)
+        return run(**inputs)
+
+    translator._functions["serving_default"] = meet
+    monkeypatch.setattr("keras_attnvariants.serving.saved.cores", lambda: 2)
+    assert translator.translate(texts) == expected
 
 
 def test_alignments_fit_their_pieces(translator, tokenizer, texts):
