@@ -61,7 +61,7 @@ class Trainee:
             "PYTHONPATH": str(FOLDER.parent),
             "OMP_NUM_THREADS": str(threads),
             "TF_NUM_INTRAOP_THREADS": str(threads),
-            "TF_NUM_INTEROP_THREADS": "1",
+            "TF_NUM_INTEROP_THREADS": str(threads),
             "TF_CPP_MIN_LOG_LEVEL": "2",
         }
         self.log = tempfile.TemporaryFile("w+")
