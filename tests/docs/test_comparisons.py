@@ -1,6 +1,8 @@
-"""The presets of docs/comparisons/one_sublayer.py."""
+"""The scripts of docs/comparisons."""
 
 import runpy
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -37,3 +39,44 @@ def test_each_preset_has_the_layers_of_its_name_hard_coded(registered):
         preset = presets.get(systems[name]["preset"])
         assert hard_coded(preset) == {(place, int(number))}
     assert len(hard_coded(presets.get("kav/passed/multi30k"))) == 6
+
+
+def over_seeds(folder, *arguments):
+    command = [sys.executable, FOLDER / "over_seeds.py", *arguments]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    return done.stdout, done.stderr
+
+
+def write_accuracy(path, human, machine):
+    lines = ("category,score,accuracy", f"x.human,sum,{human}", f"x.mt,sum,{machine}")
+    path.write_text("\n".join(lines))
+
+
+def test_over_seeds_means_with_intervals(tmp_path):
+    write_accuracy(tmp_path / "base-1.csv", 40, 50)
+    write_accuracy(tmp_path / "base-2.csv", 50, 60)
+    write_accuracy(tmp_path / "other-1.csv", 70, 80)
+    table, errors = over_seeds(
+        tmp_path, "contrastive", "base=base-*.csv", "other=other-*.csv"
+    )
+    # Student's t for one degree of freedom is 12.706, the standard error 5.
+    expected = "| x, sum | 50.00 (-13.53 to 113.53) | 75.00 |"
+    assert table.splitlines() == ["|  | base | other |", "|---|---|---|", expected]
+    assert not errors
+
+
+def test_over_seeds_differences_of_one_system_have_students_interval(tmp_path):
+    for seed, values in enumerate([(40, 50), (50, 60), (41, 53)], start=1):
+        write_accuracy(tmp_path / f"base-{seed}.csv", *values)
+        write_accuracy(tmp_path / f"other-{seed}.csv", *(x + 7 for x in values))
+    table, _ = over_seeds(
+        tmp_path, "contrastive", "base=base-*", "other=other-*", "--differences"
+    )
+    # Seeds 45, 55, 47: deviation 5.2915, t 2.7764 for four degrees, sqrt(2 / 3).
+    cell = table.splitlines()[2].split(" | ")[2]
+    assert cell.startswith("+7.00 (-5.0") and "to +19.0" in cell
+
+
+def test_over_seeds_refuses_a_pattern_without_files(tmp_path):
+    _, errors = over_seeds(tmp_path, "locality", "base=none-*.csv")
+    assert errors == "No file matches 'none-*.csv'.\n"
