@@ -73,13 +73,13 @@ def read(analysis: str, pattern: str) -> dict[str, list[float]]:
     return values
 
 
-def mean(values: list[float]) -> str:
+def mean(values: list[float], form: str = ".2f") -> str:
     """A mean with Student's interval, which one seed does not have."""
     center, seeds = np.mean(values), len(values)
     if seeds == 1:
-        return f"{center:.2f}"
+        return f"{center:{form}}"
     interval = stats.t.interval(0.95, seeds - 1, center, stats.sem(values))
-    return with_interval(center, *interval, ".2f")
+    return with_interval(center, *interval, form)
 
 
 def differences(systems: list[list[float]], first: list[float]) -> Iterator[str]:

@@ -105,14 +105,13 @@ class DataOptions:
         import keras_attnvariants as kav
 
         split = self.split or "test"
+        languages = task.sides(self.source, self.target)
         read: Read
         if analysis in CONTRASTIVE:
             read = partial(kav.analysis.read_contrastive, self.data)
         elif analysis == "alignment-errors":
-            languages = str(self.source), str(self.target)
             read = partial(kav.analysis.read_alignments, self.data, *languages, split)
         else:
-            languages = task.sides(self.source, self.target)
             corpus = kav.data.load_corpus(self.data, *languages, task=task.name)
             read = partial(kav.analysis.read_pairs, corpus, split)
         next(read(), None)

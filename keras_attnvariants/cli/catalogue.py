@@ -23,11 +23,10 @@ from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import TINY
 from keras_attnvariants.cli.options import TaskName
 from keras_attnvariants.cli.options import import_modules
-from keras_attnvariants.trained.names import CARD
 from keras_attnvariants.trained.names import MODELS
 from keras_attnvariants.trained.names import find_model
 from keras_attnvariants.trained.names import model_names
-from keras_attnvariants.utils.files import read_json
+from keras_attnvariants.trained.names import read_card
 from keras_attnvariants.utils.records import grouped
 
 if TYPE_CHECKING:
@@ -155,7 +154,7 @@ def models() -> None:
 
     table = plain_table("name", "languages", "params", "MB", "BLEU", "licence")
     for name in model_names():
-        card = read_json(MODELS / name / CARD)
+        card = read_card(MODELS / name)
         table.add_row(
             name,
             "{source}-{target}".format(**card),

@@ -4,6 +4,7 @@ import html
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
@@ -19,6 +20,7 @@ from keras_attnvariants.cli.options import BEAM_SIZE
 from keras_attnvariants.cli.options import IMPORTS
 from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.trained.names import DEFAULT_MODEL
+from keras_attnvariants.trained.names import read_card
 from keras_attnvariants.utils.lines import split_lines
 from keras_attnvariants.utils.machine import check_extra
 
@@ -32,11 +34,6 @@ if TYPE_CHECKING:
 MAX_CHARACTERS, MAX_SENTENCES = 5000, 20
 LARGEST_RECORDING = "20mb"
 ONE_ONLY = "none"
-EXAMPLES = (
-    "A man rides a horse along the beach.",
-    "Two children play in the snow with their dog.",
-    "The house that my brother sold was built by his uncle.",
-)
 # Least width of a column in pixels; without room for two, they are stacked.
 NARROWEST = 300
 
@@ -58,8 +55,8 @@ def demo(
     ),
     port: int = option("Port to listen at.", 7860, min=1, max=65535),
     examples: list[str] | None = option(
-        "Sentence or recording that the page offers. May be repeated; default for "
-        "translations: three in English.",
+        "Sentence or recording that the page offers. May be repeated; default: three "
+        "from the card of the first model, if it has one.",
         None,
         "--example",
     ),
@@ -85,8 +82,17 @@ def demo(
         # So that nobody waits for compilation.
         model.translate(".")
     typer.echo(f"Open http://{host}:{port} in a browser; Ctrl-C ends it.")
-    offered = examples or (EXAMPLES if task.languages is None else ())
+    offered = examples or examples_of(next(iter(folders.values())))
     open_page(build_page(loaded, offered, task), host, port, not task.reads_text)
+
+
+def examples_of(folder: Path) -> list[str]:
+    """Three sources from the card of a model: a good translation, a fair and a bad one.
+
+    A model without a card has none.
+    """
+    examples = read_card(folder).get("examples", [])
+    return [example["source"] for example in examples[::4]]
 
 
 def build_page(

@@ -6,6 +6,7 @@ the folder of the comparison, for instance on another machine. The vocabulary is
 with the records, because one that is learned elsewhere may differ.
 """
 
+import contextlib
 import json
 import lzma
 from collections.abc import Iterator
@@ -71,16 +72,21 @@ def restore_all(folder: ComparisonFolder) -> None:
 
 
 def keep(run: Run) -> None:
-    """Writes the record of a run, if it has ended and the comparison keeps records."""
+    """Writes the record of a run, if it has ended and the comparison keeps records.
+
+    Translations of test sets that the comparison no longer has stay in the record.
+    """
     path = run.kept
     if path is None or not run.has_translated(*run.folder.settings.translated):
         return
-    texts = {
-        file.relative_to(run.folder.path).as_posix(): file.read_text("utf-8")
-        for file in kept_files(run)
-        if file.is_file()
-    }
-    content = lzma.compress(json.dumps(texts).encode())
+    texts: dict[Path, str] = {}
+    with contextlib.suppress(FileNotFoundError, DamagedFolderError):
+        texts = read(run, path)
+    for file in kept_files(run):
+        if file.is_file():
+            texts[file] = file.read_text("utf-8")
+    named = {k.relative_to(run.folder.path).as_posix(): v for k, v in texts.items()}
+    content = lzma.compress(json.dumps(named).encode())
     if not path.is_file() or path.read_bytes() != content:
         write(path, content)
 

@@ -3,8 +3,10 @@
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from typing import Any
 
 from keras_attnvariants.utils.checks import did_you_mean
+from keras_attnvariants.utils.files import read_json
 from keras_attnvariants.utils.folders import MANIFEST
 
 if TYPE_CHECKING:
@@ -57,6 +59,16 @@ def find_model(name: str | os.PathLike[str], argument: str = "name") -> Path:
         f"address that begins with hf:// or kaggle://. {did_you_mean(text, known)} "
         f"Received: {text!r}"
     )
+
+
+def read_card(folder: Path) -> dict[str, Any]:
+    """The content of the card of a model; empty for a model without a card.
+
+    Raises:
+        DamagedFolderError: the card is not what it should be.
+    """
+    card = read_json(folder / CARD) if (folder / CARD).is_file() else {}
+    return card if isinstance(card, dict) else {}
 
 
 def load_model(name: str | os.PathLike[str]) -> "LoadedModel":

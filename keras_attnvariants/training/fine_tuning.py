@@ -26,13 +26,12 @@ from keras_attnvariants.trained.adapters import read_adapter
 from keras_attnvariants.trained.adapters import save_adapter
 from keras_attnvariants.trained.adapters import weights_sha256
 from keras_attnvariants.trained.names import ADAPTER
-from keras_attnvariants.trained.names import CARD
+from keras_attnvariants.trained.names import read_card
 from keras_attnvariants.training.run_models import LOG
 from keras_attnvariants.training.run_models import better_model
 from keras_attnvariants.training.run_models import load_run
 from keras_attnvariants.training.run_settings import read_settings
 from keras_attnvariants.utils.checks import check_optional_integer
-from keras_attnvariants.utils.files import read_json
 
 # Sizes of a model that are options of its preset.
 SIZES = ("num_layers", "hidden_dim", "intermediate_dim")
@@ -269,6 +268,5 @@ def preset_of(model: str | os.PathLike[str]) -> str:
     elif (folder / ADAPTER).is_file():
         name = read_adapter(folder).preset
     else:
-        card = read_json(folder / CARD) if (folder / CARD).is_file() else {}
-        name = card.get("preset", "") if isinstance(card, dict) else ""
+        name = read_card(folder).get("preset", "")
     return str(name)

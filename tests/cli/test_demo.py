@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from keras_attnvariants.cli.demo import EXAMPLES
+from keras_attnvariants.cli.demo import examples_of
 from keras_attnvariants.cli.models import short_names
 from keras_attnvariants.trained import names
 from tests.chromium import chromium
@@ -25,6 +25,7 @@ from tests.chromium import requests_of
 from tests.cli.conftest import check_error
 
 TEXT = "be la"
+EXAMPLES = ("la la be", "be be")
 
 
 def test_models_are_called_by_short_names(run_folder, tmp_path, monkeypatch):
@@ -41,6 +42,17 @@ def test_models_are_called_by_short_names(run_folder, tmp_path, monkeypatch):
         run_folder.name: run_folder,
         "best": run_folder / "best",
     }
+
+
+def test_examples_are_in_the_language_of_the_model(tmp_path):
+    german, english = (
+        examples_of(names.MODELS / f"kav/homogeneous-conv-kv/tatoeba-{pair}")
+        for pair in ("de-en", "en-de")
+    )
+    assert len(german) == len(english) == 3
+    assert "Ich wohne seit 1998 in Hamburg." in german
+    assert not set(german) & set(english)
+    assert examples_of(tmp_path) == []
 
 
 def test_an_unknown_model(kav):
@@ -85,7 +97,8 @@ def address(run_folder):
     folder = run_folder.parent / "<b>model"
     if not folder.exists():
         shutil.copytree(run_folder / "best", folder)
-    with page_of(run_folder, folder) as found:
+    offered = [option for text in EXAMPLES for option in ("--example", text)]
+    with page_of(run_folder, folder, *offered) as found:
         yield found
 
 
@@ -129,7 +142,7 @@ def test_the_page(address, browser, tmp_path):
     browser.get(address)
     assert find("h1")[0].text == "Translation models"
     examples = [found.text for found in find("#examples .gallery-item")]
-    assert [text[:20] for text in examples] == [text[:20] for text in EXAMPLES]
+    assert examples == [*EXAMPLES]
     [box] = find("#text textarea")
     # By keyboard alone: the box has the focus.
     box.send_keys(f"{TEXT}\n<i>la</i>")

@@ -172,6 +172,19 @@ def test_records_stand_for_runs_that_are_gone(compare, tmp_path, jobs):
     assert jobs == ["hc 2"]
 
 
+def test_records_keep_translations_that_a_comparison_no_longer_needs(
+    compare, tmp_path, jobs
+):
+    options = {"records": tmp_path / "records"}
+    first = compare(options=options, **SHOWN)
+    jobs.clear()
+    for changes in ({}, SHOWN):
+        shutil.rmtree(tmp_path / "out")
+        last = compare(options=options, **changes)
+    assert jobs == []
+    assert last.samples == first.samples
+
+
 def test_runs_go_on_with_the_vocabulary_of_the_records(
     compare, tmp_path, jobs, monkeypatch
 ):
