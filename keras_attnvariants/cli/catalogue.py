@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
@@ -277,19 +278,15 @@ class CorporaOptions(ReadingOptions):
         """The corpus, or all of them as one; `task` as for `CorpusOptions.load`."""
         from keras_attnvariants.data import mix_corpora
 
-        count = len(self.data)
-        # A single language is for all corpora.
-        given: list[Any] = [self.source or [None], self.target or [None]]
-        languages = (side * (count // len(side)) for side in given)
-        alignments = self.alignments or [""] * count
         read = partial(self.reader(task), unique=self.unique)
+        given: list[Any] = [self.source, self.target, self.alignments]
+        # A single language is for all corpora.
+        repeated = (cycle(values or [None]) for values in given)
         corpora = [
             read(data, source, target, alignments=links or None)
-            for data, source, target, links in zip(
-                self.data, *languages, alignments, strict=True
-            )
+            for data, source, target, links in zip(self.data, *repeated, strict=False)
         ]
-        if count == 1 and not self.source_tag:
+        if len(corpora) == 1 and not self.source_tag:
             return corpora[0]
         return mix_corpora(
             corpora,

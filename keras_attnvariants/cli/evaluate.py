@@ -20,6 +20,7 @@ from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.options import check_output_file
 from keras_attnvariants.cli.options import check_output_folder
 from keras_attnvariants.cli.options import import_modules
+from keras_attnvariants.cli.systems import DecodingOptions
 from keras_attnvariants.cli.systems import SystemOptions
 from keras_attnvariants.cli.texts import with_progress
 from keras_attnvariants.utils.lines import on_one_line
@@ -90,7 +91,7 @@ def evaluate(
         "samples": samples,
         "groups": groups and first_lines("--groups", groups, *lines),
     }
-    translators = systems.translators(task, search)
+    translators = systems.translators(task, DecodingOptions(**vars(search)))
     place = f"{len(sources)} {task.source}s of {split}"
     for name in task.baselines:
         baseline = partial(BASELINES[name], references=reference_sets)
@@ -211,9 +212,10 @@ def compare(
         raise ValueError("Give a file and --folder, or --init to write a file.")
     if score_only and (only or minutes):
         raise ValueError("--score-only trains nothing: no --only, no --minutes.")
+    from keras_attnvariants.data.text_files import check_file
+
     check_output_folder("--folder", folder)
-    if not file.is_file():
-        raise FileNotFoundError(f"There is no such file. Received: {file}")
+    check_file(file, "file")
     import_modules(imports)
     from rich.console import Console
 

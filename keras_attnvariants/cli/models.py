@@ -120,10 +120,8 @@ def model_digest(folder: Path) -> str:
 
     For several versions of a SavedModel, it covers all of them.
     """
-    digest = hashlib.sha256()
-    for path in sorted([*folder.glob(MANIFEST), *folder.glob(f"*/{MANIFEST}")]):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
+    manifests = sorted([*folder.glob(MANIFEST), *folder.glob(f"*/{MANIFEST}")])
+    return hashlib.sha256(b"".join(map(Path.read_bytes, manifests))).hexdigest()
 
 
 def load(

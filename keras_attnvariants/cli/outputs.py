@@ -118,8 +118,7 @@ class PartialFile(LineWriter):
 
     def rest(self, texts: Iterable[str]) -> Iterator[str]:
         texts = iter(texts)
-        for text in islice(texts, self.lines):
-            self._add(text)
+        self._add(islice(texts, self.lines))
         if self._digest.hexdigest() != self._expected:
             raise ValueError(
                 "The input is not the same as before: of its first "
@@ -130,8 +129,7 @@ class PartialFile(LineWriter):
 
     def write(self, texts: Sequence[str], translations: Sequence[str]) -> None:
         super().write(texts, translations)
-        for text in texts:
-            self._add(text)
+        self._add(texts)
         os.fsync(self.file.fileno())
         self._write_note()
 
@@ -190,8 +188,9 @@ class PartialFile(LineWriter):
         for entry in self.path.parent.glob(left):
             entry.unlink(missing_ok=True)
 
-    def _add(self, text: str) -> None:
-        self._digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
+    def _add(self, texts: Iterable[str]) -> None:
+        for text in texts:
+            self._digest.update(text.encode("utf-8", "surrogatepass") + b"\n")
 
 
 def shown(value: bool | str | int | float | None) -> str:

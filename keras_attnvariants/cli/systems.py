@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from typing import Any
 
-from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import SAVED
 from keras_attnvariants.cli.models import Precision
@@ -32,13 +31,18 @@ Translate = Callable[[list[str]], list[str]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class SamplingOptions:
-    """Whether translations are drawn at random, and how.
+class DecodingOptions(SearchOptions):
+    """How translations are searched for, or drawn at random.
 
     Raises:
         ValueError: options of sampling are given without it.
     """
 
+    no_repeat_ngram: int | None = option(
+        "Length of the n-grams that may not occur twice in an output; 0: no limit. "
+        "Default: as in the preset.",
+        min=0,
+    )
     sample: bool = option(
         "Draw each translation from the probabilities of the model instead of "
         "searching for the best, for back-translation for instance. A sentence has the "
@@ -161,38 +165,34 @@ class SystemOptions:
             )
 
     def translators(
-        self,
-        task: "tasks.Task",
-        search: SearchOptions,
-        no_repeat_ngram: int | None = None,
-        sampling: SamplingOptions | None = None,
+        self, task: "tasks.Task", how: DecodingOptions
     ) -> dict[str, Translate]:
         """Functions that translate lists of texts, by model as the user gave it.
 
         Args:
             task: what the models have to read the inputs of.
-            search, no_repeat_ngram, sampling: how they search, or draw.
+            how: how they search, or draw.
 
         Raises:
             ValueError: a model cannot be loaded, has no such tag, or does not read the
                 inputs of the task.
         """
         found: dict[str, Translate] = {}
-        for name, translator in self._loaded(task, search, no_repeat_ngram):
+        for name, translator in self._loaded(task, how):
             if name != self.model:
                 check_reads(translator.reads_text, task, name)
             translate: Translate = translator.translate
-            if sampling is not None and sampling.sample:
-                translate = partial(sampling.translations, translator)
-            elif no_repeat_ngram is not None and name != self.model:
-                translate = partial(no_repeats, translator, no_repeat_ngram)
+            if how.sample:
+                translate = partial(how.translations, translator)
+            elif how.no_repeat_ngram is not None and name != self.model:
+                translate = partial(no_repeats, translator, how.no_repeat_ngram)
             if self.source_tag is not None:
                 translate = partial(tagged, translate, self.source_tag)
             found[name] = translate
         return found
 
     def _loaded(
-        self, task: "tasks.Task", search: SearchOptions, no_repeat_ngram: int | None
+        self, task: "tasks.Task", how: DecodingOptions
     ) -> Iterator[tuple[str, Any]]:
         """A translator for each system, by model as the user gave it."""
         if self.model is not None:
@@ -208,7 +208,8 @@ class SystemOptions:
                     "--source-tag must be one that the model was trained with: "
                     f"{known}. Received: {self.source_tag!r}"
                 )
-            options = given(search) | {"no_repeat_ngram": no_repeat_ngram}
+            names = ("beam_size", "length_penalty", "no_repeat_ngram")
+            options = {name: getattr(how, name) for name in names}
             yield self.model, translator_of(model, tokenizer, **options)
         if self.saved_model is not None:
             # Batches are translated side by side; TensorFlow reads this when it starts.

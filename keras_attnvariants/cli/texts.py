@@ -108,13 +108,12 @@ class LineProgress:
     """
 
     def __init__(self, size: int | None, description: str = "") -> None:
-        self._size = size
+        # Without a total, the bar only shows activity.
+        self._total = None if size is None else max(size, 1)
         self._description = f"{description}: " if description else ""
         self._start: tuple[float, int] | None = None
-        # Without a total, the bar only shows activity.
-        total = None if size is None else max(size, 1)
         starting = f"{self._description}starting"
-        self._bar = Bar("{task.description}", starting, total, at_once=False)
+        self._bar = Bar("{task.description}", starting, self._total, at_once=False)
 
     def __enter__(self) -> "LineProgress":
         self._bar.start()
@@ -133,7 +132,7 @@ class LineProgress:
         now = time.monotonic()
         # The time before the first lines includes compilation.
         start, first = self._start = self._start or (now, lines)
-        parts = [] if self._size is None else [f"{done / max(self._size, 1):.0%}"]
+        parts = [] if self._total is None else [f"{done / self._total:.0%}"]
         parts.append(f"{lines:,} lines")
         if now > start and lines > first:
             parts.append(f"{(lines - first) / (now - start):,.1f} lines/s")

@@ -101,20 +101,22 @@ def train(
     if training.dropout is not None:
         model["dropout"] = training.dropout
     with named_by_options(), on.devices_to_use():
-        preset = kav.presets.get(run.preset or start.preset(corpora.task))
         # Checked before reading a corpus, which may take long.
-        begin = start.settings(run.preset)
-        own = begin["fine_tuning"].sizes(preset) if "fine_tuning" in begin else {}
+        fine_tuning = start.fine_tuning(run.preset)
+        adopted = kav.Tokenizer.adopt(start.tokenizer) if start.tokenizer else None
+        preset = kav.presets.get(run.preset or start.preset(corpora.task))
+        own = {} if fine_tuning is None else fine_tuning.sizes(preset)
         preset.check(sizes.vocabulary_size, **own | model)
         task = corpora.task or start.task() or preset.task
-        check_task(preset, task, begin.get("fine_tuning"))
+        check_task(preset, task, fine_tuning)
         corpus = corpora.load(task)
         typer.echo(corpus.report)
         kav.training.train_preset(
             preset,
             corpus,
             run.run,
-            **begin,
+            fine_tuning=fine_tuning,
+            tokenizer=adopted,
             vocabulary_size=sizes.vocabulary_size,
             subwords=given(subwords),
             batch_tokens=training.batch_tokens,

@@ -5,6 +5,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from typing import Any
 from typing import ClassVar
 from typing import Literal
@@ -17,6 +18,9 @@ from keras_attnvariants.cli.options import FROM_MODEL
 from keras_attnvariants.cli.options import TINY
 from keras_attnvariants.cli.options import SizeOptions
 from keras_attnvariants.cli.options import UpdateOptions
+
+if TYPE_CHECKING:
+    from keras_attnvariants.training import FineTuning
 
 # Models without a preset, such as imported ones, are trained like this one.
 WITHOUT_PRESET = "kav/base/bible"
@@ -63,50 +67,44 @@ class StartOptions:
                 "tokens of its own vocabulary."
             )
 
-    def settings(self, preset: str | None) -> dict[str, Any]:
-        """Arguments of `kav.training.train_preset`.
+    def fine_tuning(self, preset: str | None) -> "FineTuning | None":
+        """The start with the weights of a model, if any.
 
         Args:
             preset: name given by the user.
 
         Raises:
-            FileNotFoundError, ValueError: there is no such model or vocabulary.
+            FileNotFoundError: there is no such model.
+            ValueError: it is damaged, or an option is out of range.
         """
-        import keras_attnvariants as kav
+        from keras_attnvariants.training import FineTuning
+        from keras_attnvariants.training.fine_tuning import preset_of
 
-        if self.from_model is not None:
-            model_folder("--from", self.from_model)
-            fine_tuning = kav.training.FineTuning(
-                model=self.from_model,
-                freeze=self.freeze or (),
-                lora_rank=self.lora,
-                lora_layers=self.lora_layers or (),
-                keep_architecture=preset is None and not self.own_preset(),
-            )
-            return {"fine_tuning": fine_tuning}
-        if self.tokenizer is not None:
-            return {"tokenizer": kav.Tokenizer.adopt(self.tokenizer)}
-        return {}
+        if self.from_model is None:
+            return None
+        model_folder("--from", self.from_model)
+        return FineTuning(
+            model=self.from_model,
+            freeze=self.freeze or (),
+            lora_rank=self.lora,
+            lora_layers=self.lora_layers or (),
+            keep_architecture=preset is None and not preset_of(self.from_model),
+        )
 
     def preset(self, task: str | None) -> str:
         """The default preset: that of the model, or a small one for a task."""
         from keras_attnvariants.data import tasks
+        from keras_attnvariants.training.fine_tuning import preset_of
 
         if self.from_model is None:
             return tasks.get(task or tasks.DEFAULT).preset
-        return self.own_preset() or WITHOUT_PRESET
+        return preset_of(self.from_model) or WITHOUT_PRESET
 
     def task(self) -> str | None:
         """The task of the model that training continues from, if any."""
         if self.from_model is None:
             return None
         return model_task(model_folder("--from", self.from_model))
-
-    def own_preset(self) -> str:
-        """The preset of the model; empty if it has none."""
-        from keras_attnvariants.training.fine_tuning import preset_of
-
-        return preset_of(model_folder("--from", str(self.from_model)))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,7 +7,6 @@ from pathlib import Path
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
 from keras_attnvariants.cli.commands import flag
-from keras_attnvariants.cli.commands import given
 from keras_attnvariants.cli.commands import option
 from keras_attnvariants.cli.models import model_digest
 from keras_attnvariants.cli.models import model_folder
@@ -18,7 +17,7 @@ from keras_attnvariants.cli.options import import_modules
 from keras_attnvariants.cli.outputs import LineWriter
 from keras_attnvariants.cli.outputs import Settings
 from keras_attnvariants.cli.outputs import output_to
-from keras_attnvariants.cli.systems import SamplingOptions
+from keras_attnvariants.cli.systems import DecodingOptions
 from keras_attnvariants.cli.systems import SystemOptions
 from keras_attnvariants.cli.systems import Translate
 from keras_attnvariants.cli.texts import LineProgress
@@ -71,21 +70,14 @@ def translate(
     ),
     systems: SystemOptions,
     files: FileOptions,
-    search: SearchOptions,
-    no_repeat_ngram: int | None = option(
-        "Length of the n-grams that may not occur twice in an output; 0: no limit. "
-        "Default: as in the preset.",
-        min=0,
-    ),
-    sampling: SamplingOptions,
+    how: DecodingOptions,
     imports: list[str] | None = IMPORTS,
 ) -> None:
     """Translate sentences, or summarise documents: one line in, one line out.
 
     [bold]Example:[/bold] echo 'Two men play.' | kav translate --model runs/multi30k
     """
-    how = search, no_repeat_ngram, sampling
-    write_lines("translate", texts, systems, files, *how, imports)
+    write_lines("translate", texts, systems, files, how, imports)
 
 
 @command
@@ -105,8 +97,8 @@ def transcribe(
 
     [bold]Example:[/bold] kav transcribe --model runs/digits question.wav
     """
-    how = search, None, SamplingOptions()
-    write_lines("transcribe", recordings, systems, files, *how, imports)
+    how = DecodingOptions(**vars(search))
+    write_lines("transcribe", recordings, systems, files, how, imports)
 
 
 def write_lines(
@@ -114,9 +106,7 @@ def write_lines(
     texts: list[str] | None,
     systems: SystemOptions,
     files: FileOptions,
-    search: SearchOptions,
-    no_repeat_ngram: int | None,
-    sampling: SamplingOptions,
+    how: DecodingOptions,
     imports: list[str] | None,
 ) -> None:
     """Writes the output of a system for each text or recording; see `translate`.
@@ -127,7 +117,8 @@ def write_lines(
     """
     if systems.count != 1:
         raise ValueError("Give one of --model, --saved-model and --server.")
-    if systems.model is None and (given(search) or imports):
+    searches_otherwise = (how.beam_size, how.length_penalty) != (None, None)
+    if systems.model is None and (searches_otherwise or imports):
         raise ValueError(
             "--beam-size, --length-penalty and --import apply to --model: an exported "
             "model has its own."
@@ -135,15 +126,14 @@ def write_lines(
     if texts and files.input:
         raise ValueError("Give either sentences or --input.")
     systems.check()
-    if systems.model is None and sampling.sample and no_repeat_ngram:
+    if systems.model is None and how.sample and how.no_repeat_ngram:
         raise ValueError(
             "--sample and --no-repeat-ngram go together with --model only: an exported "
-            f"model has a signature for each. Received: {no_repeat_ngram}"
+            f"model has a signature for each. Received: {how.no_repeat_ngram}"
         )
     settings: Settings = {}
     if files.output is not None:
-        chosen = vars(search) | vars(sampling) | {"no_repeat_ngram": no_repeat_ngram}
-        settings = {flag(name): value for name, value in chosen.items()}
+        settings = {flag(name): value for name, value in vars(how).items()}
         settings |= origin(systems)
     with (
         sentences(texts, files.input) as source,
@@ -155,8 +145,7 @@ def write_lines(
         from keras_attnvariants.data.tasks import of_command
 
         task = of_command(command)
-        how = search, no_repeat_ngram, sampling
-        [system] = systems.translators(task, *how).values()
+        [system] = systems.translators(task, how).values()
         translate_all(system, rest, writer, task.at_once)
 
 

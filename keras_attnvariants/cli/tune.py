@@ -101,12 +101,12 @@ class Subject:
             )
 
     def explore(
-        self, preset_name: str, corpus: "Corpus", sizes: dict[str, Any]
+        self, preset: "Preset", corpus: "Corpus", sizes: dict[str, Any]
     ) -> tuple["Preset", "SearchSpace"]:
         """The preset and its space; for a baseline, the proposal is printed.
 
         Args:
-            preset_name: the preset, unless there is a baseline.
+            preset: the preset, unless there is a baseline.
             corpus: corpus to measure a baseline on.
             sizes: given options of the preset.
 
@@ -114,14 +114,12 @@ class Subject:
             ValueError: something is unknown or does not fit, or no head looks near.
             OSError: a file cannot be read.
         """
-        from keras_attnvariants import presets
         from keras_attnvariants.training.fine_tuning import fine_tuning_from
         from keras_attnvariants.tuning import SearchSpace
         from keras_attnvariants.tuning import named_space
 
         if self.from_locality is not None:
             return self._propose(self.from_locality, corpus)
-        preset = presets.get(preset_name)
         for name in sizes:
             check_known(preset.name, name, preset.options)
         # Search spaces are made for these sizes.
@@ -150,15 +148,13 @@ class Subject:
             )
         return self.preset or (PRESET if task is None else tasks.get(task).preset)
 
-    def task(self, preset_name: str) -> str:
-        """The task of a baseline or a model, else that of the preset."""
-        from keras_attnvariants import presets
-
+    def task(self) -> str | None:
+        """The task of a baseline or a model, if any."""
         if self.from_locality is not None:
             return model_task(self.from_locality)
         if self.from_model is not None:
             return model_task(model_folder("--from", self.from_model))
-        return presets.get(preset_name).task
+        return None
 
     def _propose(self, run: Path, corpus: "Corpus") -> tuple["Preset", "SearchSpace"]:
         from rich.console import Console
@@ -261,12 +257,12 @@ def tune(
     import keras_attnvariants as kav
 
     limit = kav.tuning.Budget(**vars(budget))
-    name = subject.preset_name(corpus.task)
-    task = corpus.task or subject.task(name)
+    preset = kav.presets.get(subject.preset_name(corpus.task))
+    task = corpus.task or subject.task() or preset.task
     if subject.from_locality is None:
-        kav.data.tasks.get(task).check(kav.presets.get(name), name)
+        kav.data.tasks.get(task).check(preset, preset.name)
     loaded = corpus.load(task)
-    preset, space = subject.explore(name, loaded, model)
+    preset, space = subject.explore(preset, loaded, model)
     prepared = kav.tuning.search(
         preset,
         loaded,

@@ -2,13 +2,13 @@
 
 import pytest
 
-from keras_attnvariants.cli.options import SearchOptions
+from keras_attnvariants.cli.systems import DecodingOptions
 from keras_attnvariants.cli.systems import SystemOptions
 from keras_attnvariants.data import tasks
 
 
 def test_translators_by_folder(run_folder):
-    search = SearchOptions(beam_size=1, length_penalty=0.6)
+    search = DecodingOptions(beam_size=1, length_penalty=0.6)
     systems = SystemOptions(model=run_folder)
     task = tasks.get(tasks.DEFAULT)
     assert list(systems.translators(task, search)) == [run_folder]

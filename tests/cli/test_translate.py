@@ -6,9 +6,9 @@ import sys
 
 import pytest
 
-from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.cli.outputs import PartialFile
 from keras_attnvariants.cli.outputs import output_to
+from keras_attnvariants.cli.systems import DecodingOptions
 from keras_attnvariants.cli.systems import SystemOptions
 from keras_attnvariants.data import tasks
 from tests.cli.conftest import check_error
@@ -223,7 +223,7 @@ def test_anything_but_a_server_is_reported(kav):
 def test_exported_models_compute_each_operator_on_one_core(monkeypatch, tmp_path):
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", "2")
     systems = SystemOptions(saved_model=tmp_path)
-    how = tasks.get(tasks.DEFAULT), SearchOptions()
+    how = tasks.get(tasks.DEFAULT), DecodingOptions()
     for before, after in (("2", "2"), (None, "1")):
         if before is None:
             monkeypatch.delenv("TF_NUM_INTRAOP_THREADS")
