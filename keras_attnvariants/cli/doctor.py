@@ -113,6 +113,8 @@ def doctor(
         raise ValueError(
             "--source, --target and --task are those of a corpus: name the corpus."
         )
+    if task is None and (source is None) != (target is None):
+        raise ValueError("A corpus has two languages: give --source and --target.")
     from keras_attnvariants.data import tasks
 
     corpus_task = tasks.get(task or tasks.DEFAULT)
