@@ -13,6 +13,7 @@ from typing import Any
 
 from keras_attnvariants.utils.checks import check_integer
 from keras_attnvariants.utils.checks import check_known
+from keras_attnvariants.utils.checks import check_table
 from keras_attnvariants.utils.files import TEMPORARY
 from keras_attnvariants.utils.files import write_file
 
@@ -79,7 +80,7 @@ def check_keys(where: str, values: Any, known: Collection[str]) -> None:
     Raises:
         ValueError: it is not; the message has the nearest key.
     """
-    for name in table(where, values):
+    for name in check_table(where, values):
         check_known(f"[{where}]" if where else "The top of the file", name, known)
 
 
@@ -98,7 +99,7 @@ def named(kind: Any, short: str = "") -> Check:
 
     def check(where: str, values: Any) -> tuple[Any, ...]:
         found = []
-        for name, value in table(where, values).items():
+        for name, value in check_table(where, values).items():
             given = {short: value} if short and isinstance(value, str) else value
             found.append(read_table(kind, f"{where}.{name}", given, name=name))
         return tuple(found)
@@ -141,13 +142,6 @@ def text(name: str, value: Any) -> str:
     if isinstance(value, str) and value.strip():
         return value
     raise ValueError(f"`{name}` must be a text. Received: {value!r}")
-
-
-def table(name: str, value: Any) -> dict[str, Any]:
-    """A table with any keys."""
-    if isinstance(value, dict):
-        return value
-    raise ValueError(f"`{name}` must be a table. Received: {value!r}")
 
 
 def count(name: str, value: Any) -> int:

@@ -25,7 +25,6 @@ from keras_attnvariants.experiments.checked_tables import named
 from keras_attnvariants.experiments.checked_tables import one_of
 from keras_attnvariants.experiments.checked_tables import optional_table
 from keras_attnvariants.experiments.checked_tables import read_table
-from keras_attnvariants.experiments.checked_tables import table
 from keras_attnvariants.experiments.checked_tables import text
 from keras_attnvariants.experiments.checked_tables import within
 from keras_attnvariants.training import TrainingConfig
@@ -37,6 +36,7 @@ from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.checks import check_rate
 from keras_attnvariants.utils.checks import check_seed
 from keras_attnvariants.utils.checks import check_share
+from keras_attnvariants.utils.checks import check_table
 from keras_attnvariants.utils.metrics import NAMES
 
 PRECISIONS = ("auto", "float32", "mixed_bfloat16", "mixed_float16")
@@ -109,7 +109,7 @@ class SystemSettings:
 
     name: str
     preset: str = key(text)
-    options: Mapping[str, Any] = key(table, factory=dict)
+    options: Mapping[str, Any] = key(check_table, factory=dict)
     training: Mapping[str, Any] = key(read_training, factory=dict)
     continue_from: str | None = key(text, None)
     changes: Mapping[str, Any] = field(default_factory=dict)
@@ -196,7 +196,7 @@ class ComparisonSettings:
     imports: tuple[str, ...] = key(each(text), (), name="import")
     test_sets: tuple[TestSettings, ...] = key(named(TestSettings, "split"), ())
     vocabulary: VocabularySettings = optional_table(VocabularySettings)
-    options: Mapping[str, Any] = key(table, factory=dict)
+    options: Mapping[str, Any] = key(check_table, factory=dict)
     training: Mapping[str, Any] = key(read_training, factory=dict)
     decoding: DecodingSettings = optional_table(DecodingSettings)
     scores: ScoreSettings = optional_table(ScoreSettings)

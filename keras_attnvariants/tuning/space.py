@@ -27,6 +27,7 @@ from keras_attnvariants.tuning.dimensions import ends
 from keras_attnvariants.tuning.dimensions import to_values
 from keras_attnvariants.utils.checks import check_known
 from keras_attnvariants.utils.checks import check_optional_integer
+from keras_attnvariants.utils.checks import check_table
 
 # The training settings that may be searched.
 TRAINING = (
@@ -115,8 +116,9 @@ class SearchSpace:
                 check_table(f"systems.{name}.{system}", sizes)
         for name in self.training:
             check_known("`training`", name, TRAINING)
-        for place in self.attention:
+        for place, given in self.attention.items():
             check_known("`attention`", place, PLACES)
+            candidates(place, given)
         if not any((self.sizes, self.training, self.attention, self.systems)):
             raise ValueError("A search space must have a dimension. Received: none")
         for name, values in (*self.sizes.items(), *self.training.items()):
@@ -126,8 +128,6 @@ class SearchSpace:
                 elif name in self.training:
                     settings = {"learning_rate": 1e-3, name: value}
                     TrainingConfig(steps=1, **with_schedule(settings))
-        for role, given in self.attention.items():
-            candidates(role, given)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "SearchSpace":
@@ -286,12 +286,6 @@ class SearchSpace:
             f"{role}/{i}": (depth, [n for n in counts if n > i])
             for i in range(max(counts))
         }
-
-
-def check_table(name: str, value: Any) -> None:
-    """Raises `ValueError` unless a value is a table."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"`{name}` must be a table. Received: {value!r}")
 
 
 def draw_attention(

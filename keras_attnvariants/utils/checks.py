@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Callable
 from collections.abc import Collection
 from collections.abc import Iterable
+from collections.abc import Mapping
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from typing import Any
@@ -92,6 +93,17 @@ def check_seed(name: str, value: Any) -> int:
     if check_integer(name, value, minimum=0) < 2**31:
         return int(value)
     raise ValueError(f"`{name}` must be below 2^31. Received: {value}")
+
+
+def check_table(name: str, value: Any) -> Mapping[str, Any]:
+    """`value` if it is a table, such as one of a TOML file.
+
+    Raises:
+        ValueError: it is not.
+    """
+    if isinstance(value, Mapping):
+        return value
+    raise ValueError(f"`{name}` must be a table. Received: {value!r}")
 
 
 def check_choice(name: str, value: Any, choices: Collection[Any]) -> Any:
