@@ -108,9 +108,8 @@ def label(value: Any) -> str:
 
 def choices(values: Sequence[Any]) -> list[Any]:
     """The values in the form that keras-tuner takes: numbers, or their labels."""
-    for kind in (int, float):
-        if all(type(value) is kind for value in values):
-            return list(values)
+    if set(map(type, values)) in ({int}, {float}):
+        return list(values)
     return [label(value) for value in values]
 
 
@@ -281,15 +280,11 @@ def configuration(
     """
     if name == NONE:
         return None
-    known = constructor_arguments(name)
     sizes = {**preset.options, **sizes}
-    config = {
-        argument: sizes[size]
-        for argument, size in FROM_MODEL.items()
-        if argument in known and size in sizes
-    }
-    config |= {k: v for k, v in initializers(preset).items() if k in known}
-    return layer_config(name, **{**config, **arguments})
+    found = {key: sizes[size] for key, size in FROM_MODEL.items() if size in sizes}
+    found |= initializers(preset)
+    taken = {k: v for k, v in found.items() if k in constructor_arguments(name)}
+    return layer_config(name, **{**taken, **arguments})
 
 
 def initializers(preset: Preset) -> dict[str, Any]:
