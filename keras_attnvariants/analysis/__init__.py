@@ -68,8 +68,7 @@ class Analysis(NamedTuple):
 
 def maps_of_first(model: Any, tokenizer: Any, pairs: Iterator[Any]) -> QuadrantMaps:
     """The heat maps of the first sentence."""
-    source, target = next(pairs)
-    return quadrant_maps(model, tokenizer, source, target)
+    return quadrant_maps(model, tokenizer, *next(pairs))
 
 
 FUNCTIONS: dict[str, Callable[..., Table]] = {

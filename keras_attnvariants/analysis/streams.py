@@ -190,8 +190,7 @@ def read_pairs(corpus: Corpus, split: str) -> Iterator[tuple[str, str]]:
     Raises:
         ValueError: the corpus has no such split.
     """
-    source, target = corpus.files(split)
-    yield from zip(read_text_lines(source), read_text_lines(target), strict=True)
+    yield from zip(*map(read_text_lines, corpus.files(split)), strict=True)
 
 
 def layer_sums(

@@ -34,9 +34,6 @@ from keras_attnvariants.experiments.settings import ScoreSettings
 from keras_attnvariants.utils.metrics import label
 from keras_attnvariants.utils.metrics import make_metric
 
-# Translations by name of the system, and by seed.
-Texts = Mapping[str, Mapping[int, Sequence[str]]]
-
 # Tests whose p-values are corrected for the number of systems.
 TESTS = ("bootstrap", "randomization")
 
@@ -110,7 +107,7 @@ class Translations:
 
 def score_test_set(
     test_set: str,
-    texts: Texts,
+    texts: Mapping[str, Mapping[int, Sequence[str]]],
     references: Sequence[str],
     language: str,
     baseline: str,

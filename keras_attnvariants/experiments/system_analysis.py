@@ -219,8 +219,7 @@ def analyse(run: Run, loaded: tuple[Any, Any], name: str) -> AnalysisTable:
 def attention_layers(run: Run, loaded: tuple[Any, Any]) -> Iterator[AttentionLayer]:
     """The weights of a model on a few sentences, if it has any."""
     s, system = run.folder.settings, run.system.name
-    is_wanted = system in s.analyses.systems
-    if not is_wanted or not hasattr(loaded[0], "attention_scores"):
+    if system not in s.analyses.systems or not hasattr(loaded[0], "attention_scores"):
         return
     shown = s.shown or analysed(s)
     pairs = list(zip(*run.folder.pairs(shown), strict=True))

@@ -163,7 +163,6 @@ def train(run: Run, report: Report) -> RunResult:
             write_weights(snapshot(run.path, epoch + 1), meter.model)
 
     keep_some = keras.callbacks.LambdaCallback(on_epoch_end=keep_weights)
-    callbacks = [*limits, meter, keep_some]
     with clear_full_disk(run.path):
         copy_vocabulary(folder.path, run.path)
         result = train_preset(
@@ -180,7 +179,7 @@ def train(run: Run, report: Report) -> RunResult:
             seed=run.seed,
             score_sentences=system.training.get("score_sentences", 0),
             samples=0,
-            callbacks=callbacks,
+            callbacks=[*limits, meter, keep_some],
             verbose=0,
         )
     speed, spent = measure_runs([run.path])
@@ -203,8 +202,7 @@ def training_settings(
     """The batch size in positions, and fields of `TrainingConfig`, of a system."""
     given = dict(system.training)
     check_integer("score_sentences", given.pop("score_sentences", 0), minimum=0)
-    preset = get(system.preset)
-    batch_tokens = given.pop("batch_tokens", preset.training.batch_tokens)
-    check_integer("batch_tokens", batch_tokens)
+    usual = get(system.preset).training.batch_tokens
+    batch_tokens = check_integer("batch_tokens", given.pop("batch_tokens", usual))
     budget, given = folder.settings.budget, with_schedule(given)
     return batch_tokens, budget.training(batch_tokens, given)

@@ -19,6 +19,7 @@ from jinja2 import StrictUndefined
 from keras_attnvariants.analysis import ANALYSES
 from keras_attnvariants.analysis.pictures import Panel
 from keras_attnvariants.analysis.tables import Table
+from keras_attnvariants.analysis.tables import readable
 from keras_attnvariants.evaluation import significance
 from keras_attnvariants.experiments.page import charts
 from keras_attnvariants.experiments.page import english
@@ -207,6 +208,4 @@ def attention_data(result: ComparisonResult, most: int | None = None) -> str:
 
 def cell(value: Any) -> str:
     """A value of a table."""
-    if value is None:
-        return "–"
-    return english.fixed(value, 3) if isinstance(value, float) else str(value)
+    return english.fixed(value, 3) if isinstance(value, float) else readable(value)
