@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from collections.abc import Mapping
 from collections.abc import Sequence
-from functools import partial
 from typing import Any
 from typing import NamedTuple
 
@@ -180,7 +179,6 @@ def bin_scores(
     check_tokenizer(tokenize)
     check_integer("samples", samples)
     metric = BLEU(tokenize=tokenize)
-    score = partial(score_of_statistics, metric)
     sources, references = map(list, zip(*texts, strict=True))
     counts = [
         sentence_statistics(metric, timed(translate, sources)[1], [references])
@@ -191,8 +189,8 @@ def bin_scores(
             chosen = bins == number
             inside = values[chosen].min(), values[chosen].max(), chosen.sum()
             own = [found[chosen] for found in counts]
-            whole = [score(found.sum(0)) for found in own]
-            drawn = np.transpose([resampled(score, x, samples, seed) for x in own])
+            whole = [score_of_statistics(metric, found.sum(0)) for found in own]
+            drawn = np.transpose([resampled(metric, x, samples, seed) for x in own])
             limits = percentiles(drawn)
             differences = percentiles(drawn - drawn[:, :1])
             for index, system in enumerate(systems):

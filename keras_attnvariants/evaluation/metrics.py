@@ -7,14 +7,12 @@ references.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from sacrebleu.metrics.base import Metric
 from sacrebleu.metrics.bleu import BLEU
 
-from keras_attnvariants.backend.private import score_of_statistics
 from keras_attnvariants.backend.private import sentence_statistics
 from keras_attnvariants.evaluation.significance import resampled
 from keras_attnvariants.utils.checks import check_choice
@@ -114,8 +112,7 @@ def corpus_score(
     interval = None
     if samples:
         counts = sentence_statistics(metric, hypotheses, references)
-        score = partial(score_of_statistics, metric)
-        drawn = resampled(score, counts, samples, groups=groups)
+        drawn = resampled(metric, counts, samples, groups=groups)
         low, high = np.quantile(drawn, (0.025, 0.975))
         interval = float(low), float(high)
     return Score(

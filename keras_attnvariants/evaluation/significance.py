@@ -3,13 +3,15 @@
 import math
 import statistics
 from bisect import bisect_left
-from collections.abc import Callable
 from collections.abc import Mapping
 from collections.abc import Sequence
 from functools import cache
 from typing import NamedTuple
 
 import numpy as np
+from sacrebleu.metrics.base import Metric
+
+from keras_attnvariants.backend.private import score_of_statistics
 
 # The probability with which a test should find a difference.
 POWER = 0.8
@@ -65,7 +67,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Mean:
 
 
 def resampled(
-    score: Callable[[np.ndarray], float],
+    metric: Metric,
     counts: np.ndarray,
     samples: int,
     seed: int = 12345,
@@ -74,8 +76,8 @@ def resampled(
     """Scores of resampled test sets (Koehn 2004).
 
     Args:
-        score: the score of a sum of counts, `[k]`.
-        counts: counts of each sentence, `[n, k]`, which add up.
+        metric: metric of sacrebleu.
+        counts: its counts of each sentence, `[n, k]`, by `sentence_statistics`.
         samples: number of test sets.
         seed: seed of the draws, which are the same for any test set of `n` sentences.
         groups: one for each sentence; the sentences of a group are drawn together.
@@ -85,7 +87,7 @@ def resampled(
         counts = np.stack([counts[rows == n].sum(0) for n in range(rows.max() + 1)])
     shares = np.full(len(counts), 1 / len(counts))
     drawn = np.random.default_rng(seed).multinomial(len(counts), shares, samples)
-    return np.array([score(sums) for sums in drawn @ counts])
+    return np.array([score_of_statistics(metric, sums) for sums in drawn @ counts])
 
 
 def seed_tests(

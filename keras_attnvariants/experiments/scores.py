@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from functools import partial
 from itertools import chain
 from statistics import fmean
 from types import MappingProxyType
@@ -88,9 +87,8 @@ class Translations:
     @cached_property
     def resampled(self) -> dict[int, np.ndarray]:
         """Scores of resampled test sets by seed; the sentences of all systems agree."""
-        score = partial(score_of_statistics, self.metric)
         return {
-            seed: resampled(score, found, self.samples, self.draws)
+            seed: resampled(self.metric, found, self.samples, self.draws)
             for seed, found in self.statistics.items()
         }
 
