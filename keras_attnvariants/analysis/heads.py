@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from keras_attnvariants.analysis.streams import PLACES
 from keras_attnvariants.analysis.streams import BatchWeights
 from keras_attnvariants.analysis.streams import Pairs
 from keras_attnvariants.analysis.streams import Stream
@@ -15,6 +14,7 @@ from keras_attnvariants.analysis.streams import layer_sums
 from keras_attnvariants.analysis.streams import per_head
 from keras_attnvariants.analysis.tables import Table
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.records import grouped
 
 NEAREST = range(-3, 4)
 # A row is off the diagonal if it looks at least this many tokens away.
@@ -237,11 +237,10 @@ def off_diagonality(model: Any, tokenizer: Any, pairs: Pairs, far: int = FAR) ->
         for head, count, (shares,) in head_sums(stream, measure)
     ]
     rows: list[HeadDiagonality] = []
-    for place in PLACES:
-        if chosen := [row for row in heads if row.place == place]:
-            mean = sum(row.share for row in chosen) / len(chosen)
-            most = max(row.sentences for row in chosen)
-            rows += [HeadDiagonality(place, None, None, mean, most), *chosen]
+    for place, chosen in grouped(heads, "place").items():
+        mean = sum(row.share for row in chosen) / len(chosen)
+        most = max(row.sentences for row in chosen)
+        rows += [HeadDiagonality(place, None, None, mean, most), *chosen]
     return Table.of("off-diagonality", rows, stream.sentences, stream.skipped)
 
 
