@@ -8,7 +8,7 @@ from keras import ops
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import at_most
 from keras_attnvariants.backend import take
-from keras_attnvariants.decoding.options import check_lengths_of_each
+from keras_attnvariants.decoding.options import check_lengths
 from keras_attnvariants.decoding.options import count_tokens
 from keras_attnvariants.decoding.options import is_per_sentence
 from keras_attnvariants.decoding.options import is_used
@@ -92,7 +92,7 @@ class Constraints:
         self._ngram_size = per_sentence(
             "no_repeat_ngram", no_repeat_ngram, "int32", ids
         )
-        check_lengths_of_each(given, max_length, model.max_length)
+        check_lengths(given, max_length, model.max_length)
         for size in known_values(no_repeat_ngram):
             check_integer("no_repeat_ngram", size, minimum=0)
         self.pad_id, self.eos_id = model.pad_id, model.eos_id

@@ -83,31 +83,26 @@ def is_used(value: Any) -> bool:
 
 
 def check_lengths(min_length: Any, max_length: Any, model_max_length: int) -> None:
-    """Raises `ValueError` unless the lengths make sense together."""
-    check_integer("min_length", min_length, minimum=0)
-    check_optional_integer("max_length", max_length)
-    longest = model_max_length if max_length is None else max_length
-    if longest > model_max_length:
-        raise ValueError(
-            f"`max_length` must be at most that of the model ({model_max_length}). "
-            f"Received: {max_length}"
-        )
-    if min_length >= longest:
-        raise ValueError(
-            f"`min_length` must be below {longest}, because it does not count EOS. "
-            f"Received: {min_length}"
-        )
+    """Raises `ValueError` unless the known lengths make sense together.
 
-
-def check_lengths_of_each(
-    min_length: Any, max_length: Any, model_max_length: int
-) -> None:
-    """`check_lengths` for values per sentence; a `max_length` of 0 is the default."""
+    Among values per sentence, a `max_length` of 0 is the default, as `None` is.
+    """
     lowest, longest = known_values(min_length) or [0], known_values(max_length)
     if is_per_sentence(max_length):
         longest = [length or None for length in longest] or [None]
     for low, high in np.broadcast(np.array(lowest, object), np.array(longest, object)):
-        check_lengths(low, high, model_max_length)
+        check_integer("min_length", low, minimum=0)
+        limit = check_optional_integer("max_length", high) or model_max_length
+        if limit > model_max_length:
+            raise ValueError(
+                f"`max_length` must be at most that of the model ({model_max_length}). "
+                f"Received: {high}"
+            )
+        if low >= limit:
+            raise ValueError(
+                f"`min_length` must be below {limit}, because it does not count EOS. "
+                f"Received: {low}"
+            )
 
 
 def check_sampling(temperature: Any, top_k: Any, top_p: Any, seed: Any) -> None:
