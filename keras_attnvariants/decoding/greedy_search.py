@@ -20,12 +20,12 @@ from keras_attnvariants.utils.typing import Tensor
 class _State(NamedTuple):
     position: Tensor  # int32 scalar
     tokens: Tensor  # int32 [B], the previous tokens
-    ids: Tensor  # int32 [B, T]
+    # [B, T]: `ids` (int32) and, if requested, `token_log_probs` (float32)
+    paths: dict[str, Tensor]
     log_probs: Tensor  # float32 [B]
     done: Tensor  # bool [B]
     model_state: NestedTensors  # [B, 1, ...]
     alignments: Tensor  # float32 [B, T, S], or () if they are not requested
-    token_log_probs: Tensor  # float32 [B, T], or () if they are not requested
 
 
 def most_probable(values: Tensor, position: Tensor) -> Tensor:
@@ -51,7 +51,7 @@ class GreedySearch(StagedSearch):
     """
 
     State = _State
-    RESULTS = ("ids", "log_probs", "alignments", "token_log_probs")
+    RESULTS = ("paths", "log_probs", "alignments")
     PER_SENTENCE = ("constraints", "choose")
 
     choose: Callable[[Tensor, Tensor], Tensor] = most_probable
@@ -63,25 +63,25 @@ class GreedySearch(StagedSearch):
         # A sentence without tokens is done from the start: [EOS], with certainty.
         ids = ops.full((batch, self.max_length), model.pad_id, dtype="int32")
         is_end = empty[:, None] & ops.equal(ops.arange(self.max_length), 0)
-        shape = (batch, self.max_length, self.constraints.source_width)
-        token_log_probs: Tensor = ()
+        paths = {"ids": ops.where(is_end, model.eos_id, ids)}
         if self.with_token_log_probs:
-            token_log_probs = ops.zeros_like(ids, dtype="float32")
+            paths["token_log_probs"] = ops.zeros_like(ids, dtype="float32")
+        shape = (batch, self.max_length, self.constraints.source_width)
         return _State(
             position=ops.convert_to_tensor(0, dtype="int32"),
             tokens=ops.full((batch,), model.bos_id, dtype="int32"),
-            ids=ops.where(is_end, model.eos_id, ids),
+            paths=paths,
             log_probs=ops.zeros((batch,), dtype="float32"),
             done=empty,
             model_state=model.initial_state(self.context, 1, room),
             alignments=ops.zeros(shape, "float32") if self.with_alignments else (),
-            token_log_probs=token_log_probs,
         )
 
     def advance(self, state: _State) -> _State:
         logits, model_state, *alignment = self.step(state.tokens[:, None], state)
+        ids = state.paths["ids"][:, None]
         values, tokens, normalizer = find_candidates(
-            logits, self.constraints, state.position, self.count, state.ids[:, None]
+            logits, self.constraints, state.position, self.count, ids
         )
         best = self.choose(values, state.position)
         chosen, tokens = (
@@ -92,34 +92,28 @@ class GreedySearch(StagedSearch):
         tokens = ops.where(state.done, self.model.pad_id, tokens)
         is_now = ops.equal(ops.arange(self.max_length), state.position)
         is_now = is_now & ~state.done[:, None]
-        alignments, token_log_probs = state.alignments, state.token_log_probs
+        new = {"ids": tokens[:, None], "token_log_probs": log_prob[:, None]}
+        alignments = state.alignments
         if self.with_alignments:
             alignments = ops.where(is_now[:, :, None], alignment[0], alignments)
-        if self.with_token_log_probs:
-            token_log_probs = ops.where(is_now, log_prob[:, None], token_log_probs)
         return _State(
             position=state.position + 1,
             tokens=tokens,
-            ids=ops.where(is_now, tokens[:, None], state.ids),
+            paths={n: ops.where(is_now, new[n], x) for n, x in state.paths.items()},
             log_probs=state.log_probs + ops.where(state.done, 0.0, log_prob),
             done=state.done | ops.equal(tokens, self.model.eos_id),
             model_state=with_structure_of(state.model_state, model_state),
             alignments=alignments,
-            token_log_probs=token_log_probs,
         )
 
     def hypotheses(self, state: _State) -> Hypotheses:
         """The results of the search in its final state."""
-        lengths = count_tokens(state.ids, self.model.pad_id)[:, None]
+        lengths = count_tokens(state.paths["ids"], self.model.pad_id)[:, None]
         log_probs = state.log_probs[:, None]
-        token_log_probs = None
-        if self.with_token_log_probs:
-            token_log_probs = state.token_log_probs[:, None]
         return Hypotheses(
-            ids=state.ids[:, None],
+            **{name: path[:, None] for name, path in state.paths.items()},
             scores=log_probs * self.normalization.of(lengths),
             log_probs=log_probs,
             lengths=lengths,
             alignments=state.alignments[:, None] if self.with_alignments else None,
-            token_log_probs=token_log_probs,
         )
