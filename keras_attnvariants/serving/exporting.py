@@ -150,7 +150,7 @@ def export(
     with lock_folder(Path(path)):
         folder = new_version(Path(path), version)
         with new_folder(folder, replace=False) as draft:
-            write_version(draft.path, builder, wanted, tokenizer)
+            write_version(draft.path, builder, wanted)
     return folder
 
 
@@ -173,10 +173,7 @@ def check_pieces(tokenizer: Tokenizer, embeddings: int) -> None:
 
 
 def write_version(
-    folder: Path,
-    builder: Signatures,
-    signatures: dict[str, GraphSignature],
-    tokenizer: Tokenizer | None,
+    folder: Path, builder: Signatures, signatures: dict[str, GraphSignature]
 ) -> None:
     """Writes all files of a version.
 
@@ -196,10 +193,9 @@ def write_version(
             "`model` must use only operators that TensorFlow Serving has. "
             f"Received: {', '.join(sorted(missing))}"
         )
-    model, options = builder.model, builder.options
-    write_info(folder, model, options, signatures, tokenizer)
-    write_batching(folder, options.max_batch, signatures)
-    write_warm_up(folder, model, options, signatures, tokenizer)
+    write_info(folder, builder, signatures)
+    write_batching(folder, builder.options.max_batch, signatures)
+    write_warm_up(folder, builder, signatures)
 
 
 def new_version(path: Path, version: int | None) -> Path:

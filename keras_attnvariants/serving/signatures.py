@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from typing import TypeAlias
 
@@ -41,6 +42,7 @@ Search: TypeAlias = Callable[[Tensor, Tensor], Hypotheses]
 Definition: TypeAlias = tuple[Callable[..., dict[str, Tensor]], Sequence[Input]]
 
 
+@dataclass(eq=False)
 class Signatures:
     """Builds the signatures of a model.
 
@@ -52,22 +54,20 @@ class Signatures:
         multiplies_integers: whether 8-bit integers are multiplied as such.
     """
 
-    def __init__(
-        self,
-        model: keras.Model,
-        options: Options,
-        tokenizer: Tokenizer | None,
-        shortlist: Shortlist | None,
-        multiplies_integers: bool,
-    ) -> None:
-        self.model, self.options = model, options
-        self.multiplies_integers = multiplies_integers
-        self.weights = StoredWeights(model, multiplies_integers)
+    model: keras.Model
+    options: Options
+    tokenizer: Tokenizer | None
+    shortlist: Shortlist | None
+    multiplies_integers: bool
+
+    def __post_init__(self) -> None:
+        model, options, tokenizer = self.model, self.options, self.tokenizer
+        self.weights = StoredWeights(model, self.multiplies_integers)
 
         def limited(steps: Any) -> Any:
-            if shortlist is None or options.shortlist_width is None:
+            if self.shortlist is None or options.shortlist_width is None:
                 return steps
-            return ShortlistedSteps(steps, shortlist, options.shortlist_width)
+            return ShortlistedSteps(steps, self.shortlist, options.shortlist_width)
 
         # `fast` translates; dequantized weights cannot be its constants, as they are
         # computed at loading. `exported` does everything else, in a smaller graph.

@@ -31,6 +31,7 @@ from keras_attnvariants.serving.messages import protos
 from keras_attnvariants.serving.options import Options
 from keras_attnvariants.serving.options import sizes_up_to
 from keras_attnvariants.serving.precision import Precision
+from keras_attnvariants.serving.signatures import Signatures
 from keras_attnvariants.serving.translator import STATUS_DOCS
 from keras_attnvariants.utils.importing import import_tensorflow_text
 
@@ -64,17 +65,14 @@ _LARGEST_RECORDS = 1000  # limit of TensorFlow Serving
 
 
 def write_info(
-    folder: Path,
-    model: Any,
-    options: Options,
-    signatures: Mapping[str, GraphSignature],
-    tokenizer: Tokenizer | None,
+    folder: Path, builder: Signatures, signatures: Mapping[str, GraphSignature]
 ) -> None:
     """Writes `assets.extra/model_info.json` into the folder of a version."""
+    model, tokenizer = builder.model, builder.tokenizer
     info: dict[str, Any] = {
         "versions": {"keras_attnvariants": __version__, "tensorflow": tf.__version__},
         "task": task_of(model).name,
-        "options": asdict(options),
+        "options": asdict(builder.options),
         "precision": Precision.of(model)._asdict(),
         "status": {str(int(code)): doc for code, doc in STATUS_DOCS.items()},
         "signatures": {name: signature_info(each) for name, each in signatures.items()},
@@ -126,27 +124,15 @@ def write_batching(
 
 
 def write_warm_up(
-    folder: Path,
-    model: Any,
-    options: Options,
-    signatures: Mapping[str, GraphSignature],
-    tokenizer: Tokenizer | None,
+    folder: Path, builder: Signatures, signatures: Mapping[str, GraphSignature]
 ) -> None:
-    """Writes one request per signature and bucket into the folder of a version.
-
-    Args:
-        folder: folder of the version.
-        model: the model that is exported.
-        options: options with the widths of the buckets.
-        signatures: those of the version.
-        tokenizer: tokenizer of the model, if it reads text.
-    """
-    token = model.source_vocabulary_size - 1  # any that is not padding
-    stride = getattr(model, "source_stride", 1)
+    """Writes one request per signature and bucket into the folder of a version."""
+    token = builder.model.source_vocabulary_size - 1  # any that is not padding
+    given = builder.options, builder.tokenizer, token, builder.nbest_search.stride
     requests = [
         predict_request(protos.ModelSpec(), name, inputs)
         for name, signature in signatures.items()
-        for inputs in examples(signature.inputs, options, tokenizer, token, stride)
+        for inputs in examples(signature.inputs, *given)
     ]
     with tf.io.TFRecordWriter(str(folder / WARM_UP)) as writer:
         for request in requests[:_LARGEST_RECORDS]:
