@@ -194,7 +194,6 @@ class Signatures:
         self, prefix: Tensor, block_unknown: Tensor, **values: Tensor
     ) -> dict[str, Tensor]:
         """The best hypothesis for each source, under constraints of its own."""
-        source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(self.search_options, values)
         lowest, highest = options["min_length"], options["max_length"]
         # In the search a minimum yields to a maximum; only a default minimum may.
@@ -214,13 +213,12 @@ class Signatures:
                 **options,
             )
 
-        outputs, found, _ = self.run_search(source, search, is_valid)
+        outputs, found, _ = self.run_search(values, search, is_valid)
         truncated = tf.logical_or(outputs["truncated"], prefix_is_cut)
         return {**outputs, **log_probs_and_lengths(found), "truncated": truncated}
 
     def sample(self, **values: Tensor) -> dict[str, Tensor]:
         """A hypothesis for each source, drawn by its seed."""
-        source = {i.name: values[i.name] for i in self.reader.inputs}
         options, is_valid = inputs.read_options(inputs.SAMPLE_OPTIONS, values)
 
         def search(ids: Tensor, lengths: Tensor) -> Hypotheses:
@@ -228,7 +226,7 @@ class Signatures:
                 self.exported, self.nbest_search.padded(ids, lengths), **options
             )
 
-        outputs, found, _ = self.run_search(source, search, is_valid)
+        outputs, found, _ = self.run_search(values, search, is_valid)
         steps = tf.reduce_max(tf.concat([found.lengths[:, 0], [1]], axis=0))
         return {
             **outputs,
@@ -239,7 +237,7 @@ class Signatures:
 
     def run_search(
         self,
-        source: dict[str, Tensor],
+        values: dict[str, Tensor],
         search: Search,
         is_valid: Tensor | None = None,
         which: int | slice = 0,
@@ -247,11 +245,12 @@ class Signatures:
         """Searches for each source: outputs, all hypotheses, and ids of the sources.
 
         Args:
-            source: the inputs of the reader.
+            values: the inputs of the reader, and perhaps others.
             search: takes ids and lengths.
             is_valid: bool `[B]`, which sentences have options in range; by default all.
             which: the hypotheses in the outputs; by default the best.
         """
+        source = {i.name: values[i.name] for i in self.reader.inputs}
         ids, lengths, is_cut, status = self.read(source)
         if is_valid is not None:
             wrong = tf.where(is_valid, int(Status.OK), int(Status.WRONG_OPTION))
