@@ -80,7 +80,7 @@ def _on_tensorflow(
             scaled = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_weights)
         sums = _added(sums, gradients, count(y, sample_weight))
-        return _measured(model, loss, x, y, predictions, sample_weight), sums
+        return _measured(model, loss, predictions, data), sums
 
     def update(sums: Any) -> None:
         model.optimizer.apply(_mean(sums), model.trainable_weights)
@@ -118,14 +118,12 @@ def _on_jax(
 
     def add_batch(state: Any, sums: Any, data: Any) -> Any:
         trainable, non_trainable, optimizer, metrics = state
-        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        batch = keras.utils.unpack_x_y_sample_weight(data)
         (_, updates), gradients = gradient(
             trainable,
             non_trainable,
             metrics,
-            x,
-            y,
-            sample_weight,
+            *batch,
             training=True,
             optimizer_variables=optimizer,
         )
@@ -133,9 +131,9 @@ def _on_jax(
         variables = model.metrics_variables
         mapping = list(zip(variables, metrics, strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            logs = _measured(model, loss, x, y, predictions, sample_weight)
+            logs = _measured(model, loss, predictions, data)
         metrics = [scope.get_current_value(variable) for variable in variables]
-        totals, counted = _added(sums, gradients, count(y, sample_weight))
+        totals, counted = _added(sums, gradients, count(*batch[1:]))
         state = placed((trainable, non_trainable, optimizer, metrics))
         return logs, state, (place_values(totals, model.trainable_variables), counted)
 
@@ -162,14 +160,10 @@ def _on_jax(
 
 
 def _measured(
-    model: keras.Model,
-    loss: Tensor,
-    x: Any,
-    y: Tensor,
-    predictions: Tensor,
-    sample_weight: Tensor,
+    model: keras.Model, loss: Tensor, predictions: Tensor, data: Any
 ) -> dict[str, Tensor]:
     """The metrics after one more batch, counted as Keras counts it."""
+    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
     tracker.update_state(loss, sample_weight=counted_rows(x, sample_weight))
     return dict(model.compute_metrics(x, y, predictions, sample_weight))
