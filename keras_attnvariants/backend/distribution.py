@@ -1,6 +1,7 @@
 """Computation on several devices, and in several processes, on the JAX backend."""
 
 import contextlib
+import functools
 import json
 import math
 import socket
@@ -202,9 +203,7 @@ def from_first_process(arrays: Sequence[np.ndarray]) -> list[np.ndarray]:
     flat = [np.frombuffer(array.tobytes(), np.uint8) for array in arrays]
     shared = multihost_utils.broadcast_one_to_all(flat)
     return [
-        np.frombuffer(np.asarray(data, np.uint8).tobytes(), array.dtype).reshape(
-            array.shape
-        )
+        np.asarray(data, np.uint8).view(array.dtype).reshape(array.shape)
         for data, array in zip(shared, arrays, strict=True)
     ]
 
@@ -216,8 +215,6 @@ def local_value(variable: keras.Variable) -> Tensor:
     """
     value = variable.value
     if name() != "jax" or not hasattr(value, "addressable_data"):
-        return value
-    if len(value.sharding.device_set) == 1:
         return value
     if value.is_fully_replicated:
         return value.addressable_data(0)
@@ -248,22 +245,19 @@ def weigh_batches(model: keras.Model) -> None:
     [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
     update_state = type(tracker).update_state
 
-    def counting(step: Callable[..., Any]) -> Callable[..., Any]:
-        def counted(state: Any, data: Any) -> Any:
-            x, _, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-            rows = counted_rows(x, sample_weight)
-            tracker.update_state = lambda loss, sample_weight=None: update_state(
-                tracker, loss, sample_weight=rows
-            )
-            try:
-                return step(model, state, data)
-            finally:
-                del tracker.update_state
+    def counted(step: Callable[..., Any], state: Any, data: Any) -> Any:
+        x, _, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+        rows = counted_rows(x, sample_weight)
+        tracker.update_state = lambda loss, sample_weight=None: update_state(
+            tracker, loss, sample_weight=rows
+        )
+        try:
+            return step(model, state, data)
+        finally:
+            del tracker.update_state
 
-        return counted
-
-    model.train_step = counting(type(model).train_step)
-    model.test_step = counting(type(model).test_step)
+    model.train_step = functools.partial(counted, type(model).train_step)
+    model.test_step = functools.partial(counted, type(model).test_step)
 
 
 def place_values(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Tensor]:
