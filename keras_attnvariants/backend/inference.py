@@ -143,7 +143,7 @@ class _Copier:
             "bias": cast(self.copy(dense.bias), dense.compute_dtype),
             "activation": None if dense.activation in LINEAR else dense.activation,
         }
-        if is_float(kernel):
+        if keras.backend.is_float_dtype(kernel.dtype):
             return Product(cast(kernel, dense.compute_dtype), **options)
         if not self.multiplies_integers(dense):
             return dense
@@ -153,7 +153,7 @@ class _Copier:
     def table(self, embedding: ReversibleEmbedding) -> Any:
         """The table of an embedding layer."""
         dtype, rows = embedding.compute_dtype, self.values(embedding.embeddings)
-        if is_float(rows):
+        if keras.backend.is_float_dtype(rows.dtype):
             rows = cast(rows, dtype)
             product = Product(transposed(rows), dtype)
             return Table(
@@ -209,11 +209,6 @@ def may_hold_layers(value: Any) -> bool:
     module = type(value).__module__.partition(".")[0]
     is_known = module in LIBRARIES or module in sys.stdlib_module_names
     return hasattr(value, "__dict__") and not is_code and not is_known
-
-
-def is_float(value: Any) -> bool:
-    """Whether a tensor or array holds floats."""
-    return bool(keras.backend.is_float_dtype(value.dtype))
 
 
 def cast(value: Any, dtype: str) -> Any:
