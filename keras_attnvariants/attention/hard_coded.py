@@ -24,6 +24,7 @@ from keras_attnvariants.attention.multi_head import MultiHeadBase
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.checks import check_integer
+from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.typing import Memory
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
@@ -71,10 +72,8 @@ class GaussianAttention(MultiHeadBase):
         # JSON needs Python numbers instead of NumPy numbers.
         self.standard_deviation = np.asarray(standard_deviation, "float64").tolist()
         self.deviations = tile("standard_deviation", standard_deviation, num_heads)
-        if not all(0 < deviation < math.inf for deviation in self.deviations):
-            raise ValueError(
-                f"`standard_deviation` must be positive. Received: {standard_deviation}"
-            )
+        for deviation in self.deviations:
+            check_positive("standard_deviation", deviation)
         self.threshold = threshold
         self.reach = REACH[self.compute_dtype]
 
