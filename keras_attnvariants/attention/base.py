@@ -60,12 +60,16 @@ class BaseAttention(Saved, keras.layers.Layer):
             `attention_mask` and without scores, and those of a step do not depend on
             it.
         num_heads: number of heads `H`; 1 unless the variant sets it.
+        refused: the arguments of a call that the layer cannot honour, with reasons:
+            some of `key`, `attention_mask` and `use_causal_mask`. An instance may have
+            its own.
     """
 
     roles: frozenset[str] = frozenset()
     has_scores: bool = True
     is_linear: bool = False
     num_heads: int = 1
+    refused: Mapping[str, str] = {}
 
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**without_keras_options(type(self).__name__, kwargs))
@@ -87,14 +91,6 @@ class BaseAttention(Saved, keras.layers.Layer):
         Raises:
             ValueError: the widths do not fit the layer.
         """
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        """The arguments of a call that the layer cannot honour, with reasons.
-
-        They are some of `key`, `attention_mask` and `use_causal_mask`; by default none.
-        """
-        return {}
 
     # Whole sequences at once
 
@@ -261,11 +257,6 @@ class BaseAttention(Saved, keras.layers.Layer):
         return ops.mean(scores, axis=2)
 
     # Keras
-
-    def compute_mask(
-        self, query: Tensor, query_mask: Tensor | None = None
-    ) -> Tensor | None:
-        return query_mask
 
     def compute_output_shape(
         self,

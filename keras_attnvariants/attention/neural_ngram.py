@@ -5,7 +5,6 @@ and applies a linear layer with a ReLU.
 """
 
 import math
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -61,14 +60,11 @@ class NgramLayer(ProjectedAttention):
         self.before = self.n - 1
         self.causal = causal
         self.roles = frozenset({"decoder" if causal else "encoder"})
-
-    @property
-    def refused(self) -> Mapping[str, str]:
         reason = "it has no weights over positions"
         refused = {"key": "it has no keys", "attention_mask": reason}
-        if not self.causal:
+        if not causal:
             refused["use_causal_mask"] = "for decoders, build it with causal=True"
-        return refused
+        self.refused = refused
 
     @property
     def reach(self) -> tuple[int, int]:

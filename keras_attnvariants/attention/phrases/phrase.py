@@ -8,7 +8,6 @@ queries.
 """
 
 import functools
-from collections.abc import Mapping
 from typing import Any
 
 import keras
@@ -114,12 +113,9 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
         self.structure = Structure.of(structure, STRUCTURES)
         self.scoring = check_choice("scoring", scoring, SCORINGS)
         self.roles = self.structure.roles
+        self.refused = self.structure.refused
         groups, streams = self.structure.groups(num_heads), self.structure.query_orders
         self.score_blocks = len(streams) * len(groups[0].orders)
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        return self.structure.refused
 
     # Building
 

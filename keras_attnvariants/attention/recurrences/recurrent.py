@@ -4,7 +4,6 @@ Learned attention whose weights depend on what the same layer attended to at pre
 target positions. `recurrences` defines how; this layer has the projections.
 """
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -102,10 +101,7 @@ class RecurrentCrossAttention(RecurrentLayer):
     ) -> None:
         super().__init__(num_heads, **kwargs)
         self.recurrence = recurrences.get(recurrence)
-
-    @property
-    def refused(self) -> Mapping[str, str]:
-        return self.recurrence.refused
+        self.refused = self.recurrence.refused
 
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
