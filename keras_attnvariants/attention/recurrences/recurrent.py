@@ -15,7 +15,6 @@ from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
 from keras_attnvariants.attention.calls import check_memory
 from keras_attnvariants.attention.calls import mask_or_ones
-from keras_attnvariants.attention.dot_product import positions
 from keras_attnvariants.attention.multi_head import heads_first
 from keras_attnvariants.attention.recurrences.base import Energies
 from keras_attnvariants.attention.recurrences.base import RecurrentLayer
@@ -111,27 +110,19 @@ class RecurrentCrossAttention(RecurrentLayer):
     def attend(self, call: Call) -> tuple[Tensor, Tensor | None]:
         memory = self.prepare(call.value, call.masks.key, call.key)
         mask: Tensor = call.masks._replace(key=memory["mask"]).combined(*call.lengths)
-        query_positions = positions(call.lengths[0])
-        plain = self.plain_energies(call.query, memory, query_positions, mask[:, None])
+        plain = self.plain_energies(call.query, memory, mask[:, None])
         return self.recurrence.attend(self, replace(plain, training=call.training))
 
-    def plain_energies(
-        self, query: Tensor, memory: State, query_positions: Tensor, mask: Tensor
-    ) -> Energies:
+    def plain_energies(self, query: Tensor, memory: State, mask: Tensor) -> Energies:
         """Plain attention up to its softmax.
 
         Args:
             query: `[B, T, width]`.
             memory: returned by `prepare`.
-            query_positions: int32 `[T]`, or `[1]` in a decoding step.
             mask: bool `[B, 1, 1|T, S]`.
         """
         q = self.project_query(query)
-        key_positions = positions(ops.shape(memory["mask"])[1])
-        energies, mask = self.energies(
-            products(q, memory["key"]), query_positions, key_positions, mask
-        )
-        return Energies(q, energies, mask, memory)
+        return Energies(q, products(q, memory["key"]), mask, memory)
 
     def prepare(
         self,
@@ -155,7 +146,7 @@ class RecurrentCrossAttention(RecurrentLayer):
 
     def attend_step(self, step: Step) -> tuple[Tensor, Tensor | None, State]:
         mask = step.memory["mask"][:, None, None]
-        plain = self.plain_energies(step.query, step.memory, step.positions, mask)
+        plain = self.plain_energies(step.query, step.memory, mask)
         context, weights, state = self.recurrence.step(
             self, plain, step.position, step.state
         )
