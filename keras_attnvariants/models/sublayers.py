@@ -67,7 +67,6 @@ class FeedForward(keras.layers.Layer):
         self, intermediate_dim: int, activation: str, dropout: float, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
-        self.intermediate_dim = intermediate_dim
         # Glorot with the gain sqrt(2) of a rectifier.
         self.intermediate_dense = Dense(
             intermediate_dim,
@@ -85,7 +84,7 @@ class FeedForward(keras.layers.Layer):
         self.output_dense = Dense(
             input_shape[-1], dtype=self.dtype_policy, name="output"
         )
-        self.output_dense.build((*input_shape[:-1], self.intermediate_dim))
+        self.output_dense.build((*input_shape[:-1], self.intermediate_dense.units))
 
     def call(self, x: Tensor, training: bool | None = None) -> Tensor:
         """`[..., width]` to `[..., width]`."""

@@ -16,6 +16,7 @@ import keras
 from keras_attnvariants.backend.private import nested_layers
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.models.transfer import TakenWeights
+from keras_attnvariants.models.transfer import by_path
 from keras_attnvariants.models.transfer import has_same_architecture
 from keras_attnvariants.models.transfer import take_weights
 from keras_attnvariants.presets import Preset
@@ -239,7 +240,7 @@ def freeze(model: keras.Model, part: str) -> None:
     Raises:
         ValueError: there is no such part.
     """
-    paths = {weight.path.partition("/")[2]: weight for weight in model.weights}
+    paths = by_path(model.weights)
     found = [path for path in paths if path.startswith((f"{part}/", f"{part}_"))]
     if not found:
         known = ", ".join(dict.fromkeys(path.partition("/")[0] for path in paths))
