@@ -75,11 +75,7 @@ def by_position(weights: Tensor, streams: int) -> Tensor:
 
     From `[B, H, M * T, N * S]` to `[B, H, T, M * N * S]`.
     """
-    batch, heads, rows, keys = ops.shape(weights)
-    length = rows // streams
-    weights = ops.reshape(weights, (batch, heads, streams, length, keys))
-    weights = ops.transpose(weights, (0, 1, 3, 2, 4))
-    return ops.reshape(weights, (batch, heads, length, streams * keys))
+    return ops.concatenate(ops.split(weights, streams, axis=2), axis=-1)
 
 
 def spread(scores: Tensor, order: int) -> Tensor:

@@ -205,9 +205,7 @@ class Interleaved(Structure):
         return [ops.ones(ops.shape(real), "bool"), complete(real, 2)]
 
     def arrange(self, contexts: Tensor) -> Tensor:
-        batch, heads, rows, width = ops.shape(contexts)
-        streams = ops.reshape(contexts, (batch, heads, 2, rows // 2, width))
-        token, phrase = ops.unstack(streams, 2, axis=2)
+        token, phrase = ops.split(contexts, 2, axis=2)
         parts = [phrase, token]
         if self.look_ahead:
             parts.append(delay(phrase, -1, axis=2))
