@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.attention.banded import join_blocks
 from keras_attnvariants.attention.calls import Call
 from keras_attnvariants.attention.calls import Step
 from keras_attnvariants.attention.calls import Widths
@@ -20,7 +21,6 @@ from keras_attnvariants.attention.hard_coded import GaussianAttention
 from keras_attnvariants.attention.registry import register_attention
 from keras_attnvariants.backend import at_least
 from keras_attnvariants.backend import constant
-from keras_attnvariants.backend import section
 from keras_attnvariants.utils.checks import check_positive
 from keras_attnvariants.utils.typing import Size
 from keras_attnvariants.utils.typing import State
@@ -129,9 +129,7 @@ class HardCodedCrossAttention(GaussianAttention):
         weights = self.weights_at(source[:, None, :], target[:, :, None])
         weights = ops.cast(weights, values.dtype)  # [N, BLOCK, W, H]
         context = ops.einsum("ntwh,bnwhd->bnthd", weights, windows)
-        batch, _, _, *heads = ops.shape(context)
-        context = ops.reshape(context, (batch, blocks * BLOCK, *heads))
-        return section(context, 0, length, axis=1)
+        return join_blocks(context, length)
 
     def weights_at(self, source: Tensor, target: Tensor) -> Tensor:
         """Float32 density `[..., H]` at source positions for target positions."""
