@@ -105,15 +105,16 @@ class DataOptions:
         import keras_attnvariants as kav
 
         split = self.split or "test"
-        languages = task.sides(self.source, self.target)
-        read: Read
         if analysis in CONTRASTIVE:
-            read = partial(kav.analysis.read_contrastive, self.data)
-        elif analysis == "alignment-errors":
-            read = partial(kav.analysis.read_alignments, self.data, *languages, split)
+            read: Read = partial(kav.analysis.read_contrastive, self.data)
         else:
-            corpus = kav.data.load_corpus(self.data, *languages, task=task.name)
-            read = partial(kav.analysis.read_pairs, corpus, split)
+            languages = task.sides(self.source, self.target)
+            if analysis == "alignment-errors":
+                place = self.data, *languages, split
+                read = partial(kav.analysis.read_alignments, *place)
+            else:
+                corpus = kav.data.load_corpus(self.data, *languages, task=task.name)
+                read = partial(kav.analysis.read_pairs, corpus, split)
         next(read(), None)
         return read
 
