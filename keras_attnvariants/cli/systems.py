@@ -32,7 +32,7 @@ Translate = Callable[[list[str]], list[str]]
 
 @dataclass(frozen=True, kw_only=True)
 class DecodingOptions(SearchOptions):
-    """How translations are searched for, or drawn at random.
+    """Options of the search, and whether outputs are drawn at random instead.
 
     Raises:
         ValueError: options of sampling are given without it.
