@@ -5,7 +5,8 @@ python docs/comparisons/over_seeds.py locality base='analyses/base-*.locality.cs
 
 Each system is a name and a pattern of files, one file for each seed. The intervals
 (95 %) of means are Student's. With --differences, other systems than the first are
-differences from it, with the intervals of Dunnett's test.
+differences from it, with the intervals of Dunnett's test. Only SciPy is needed, not
+TensorFlow.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from keras_attnvariants.cli.commands import argument
 from keras_attnvariants.cli.commands import command
@@ -12,10 +12,6 @@ from keras_attnvariants.cli.models import SAVED
 from keras_attnvariants.cli.models import check_place
 from keras_attnvariants.utils.importing import import_tensorflow
 from keras_attnvariants.utils.machine import check_extra
-
-if TYPE_CHECKING:
-    from mlserver import ModelSettings
-    from mlserver import Settings
 
 
 @command
@@ -50,44 +46,47 @@ def serve(
         )
     check_extra("Serving", "mlserver", ("mlserver",))
     import_tensorflow()
+    folder = path.resolve()
+    name = name or (folder.parent if folder.name.isdecimal() else folder).name
+    # A request can make MLServer load the models in this folder: it is empty.
+    with tempfile.TemporaryDirectory() as nothing:
+        places = {
+            "host": host,
+            "http_port": port,
+            "grpc_port": grpc_port,
+            "metrics_port": metrics_port,
+            "model_repository_root": nothing,
+            "metrics_dir": nothing,
+        }
+        asyncio.run(run(name, folder, places, max_wait, timeout))
+
+
+async def run(
+    name: str,
+    folder: Path,
+    places: dict[str, Any],
+    max_wait: float,
+    timeout: float,
+) -> None:
+    """Serves until a signal ends it."""
+    from mlserver import MLServer
     from mlserver import ModelSettings
     from mlserver import Settings
     from mlserver.settings import ModelParameters
 
+    from keras_attnvariants.backend.private import web_application
     from keras_attnvariants.serving.mlserver_requests import MAX_BYTES
+    from keras_attnvariants.serving.mlserver_requests import protect
     from keras_attnvariants.serving.mlserver_runtime import TranslationRuntime
 
-    folder = path.resolve()
+    # In this process: TensorFlow uses all cores by itself.
+    usual = {"debug": False, "parallel_workers": 0}
+    server = MLServer(Settings(**usual, grpc_max_message_length=MAX_BYTES, **places))
+    protect(web_application(server), timeout)
     model = ModelSettings(
-        name=name or (folder.parent if folder.name.isdecimal() else folder).name,
+        name=name,
         implementation=TranslationRuntime,
         parameters=ModelParameters(uri=str(folder), extra={"timeout": timeout}),
         max_batch_time=max_wait,
     )
-    # A request can make MLServer load the models in this folder: it is empty.
-    with tempfile.TemporaryDirectory() as nothing:
-        settings = Settings(
-            debug=False,
-            # In this process: TensorFlow uses all cores by itself.
-            parallel_workers=0,
-            grpc_max_message_length=MAX_BYTES,
-            host=host,
-            http_port=port,
-            grpc_port=grpc_port,
-            metrics_port=metrics_port,
-            model_repository_root=nothing,
-            metrics_dir=nothing,
-        )
-        asyncio.run(run(settings, model, timeout))
-
-
-async def run(settings: "Settings", model: "ModelSettings", timeout: float) -> None:
-    """Serves until a signal ends it."""
-    from mlserver import MLServer
-
-    from keras_attnvariants.backend.private import web_application
-    from keras_attnvariants.serving.mlserver_requests import protect
-
-    server = MLServer(settings)
-    protect(web_application(server), timeout)
     await server.start([model])
