@@ -20,10 +20,13 @@ from typing import Any
 
 # Before TensorFlow is imported: errors only.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Programs share the memory of a GPU.
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 
 import numpy as np
 import typer
 from arithmetic import decoding_step
+from decoding_tables import BARS
 from decoding_tables import CTRANSLATE2
 from decoding_tables import HUGGING_FACE
 from decoding_tables import OURS
@@ -46,10 +49,18 @@ import keras_attnvariants as kav
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 
-# The module in peers/, the environment, and the precisions of every other program.
-PEERS = {
-    CTRANSLATE2: ("ct2", "ctranslate2", ("float32", "int8")),
-    HUGGING_FACE: ("marian", "torch", ("float32", "bfloat16")),
+# The module in peers/ and the environment of every other program.
+PEERS = {CTRANSLATE2: ("ct2", "ctranslate2"), HUGGING_FACE: ("marian", "torch")}
+# Their precisions by device.
+PRECISIONS_OF_PEERS = {
+    "cpu": {
+        CTRANSLATE2: ("float32", "int8"),
+        HUGGING_FACE: ("float32", "bfloat16"),
+    },
+    "cuda": {
+        CTRANSLATE2: ("bfloat16", "int8_bfloat16"),
+        HUGGING_FACE: ("bfloat16",),
+    },
 }
 
 
@@ -61,7 +72,22 @@ class DecodingPrecision(StrEnum):
     INT8 = "int8"
 
 
+class Peer(StrEnum):
+    """Names of the other programs."""
+
+    CTRANSLATE2 = CTRANSLATE2
+    HUGGING_FACE = HUGGING_FACE
+
+
+class Device(StrEnum):
+    """The devices that programs compute on; ours, on a GPU, by JAX."""
+
+    CPU = "cpu"
+    CUDA = "cuda"
+
+
 PRECISIONS = list(DecodingPrecision)
+EVERY_PEER = list(Peer)
 BATCHES = [1, 16, 64]
 PRESETS = [f"you2020/{name}/wmt16-en-ro" for name in ("base", "hc-sa", "sh-x")]
 
@@ -79,6 +105,7 @@ class Work:
         threads: threads of each program.
         cores: numbers of the cores that they may use, separated by commas; by default
             the first ones.
+        device: where they compute.
     """
 
     vocabulary: int
@@ -92,6 +119,7 @@ class Work:
     runs: int
     threads: int
     cores: str
+    device: str = "cpu"
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -111,7 +139,7 @@ class Work:
         if not cores and hasattr(os, "sched_getaffinity"):
             cores = sorted(os.sched_getaffinity(0))[: self.threads]
         common = {"beams": self.beams, "threads": self.threads, "cores": cores}
-        return common | {"sizes": self.sizes}
+        return common | {"sizes": self.sizes, "device": self.device}
 
     def sources(self, batch: int) -> list[list[int]]:
         """Sentences of random words, without padding."""
@@ -126,13 +154,22 @@ class Work:
         )
 
 
+def gpu() -> str:
+    """The name of the GPU."""
+    import jax
+
+    return jax.devices("gpu")[0].device_kind
+
+
 def start_programs(
-    stack: ExitStack, work: Work, weights: Path, precisions, peer_python
+    stack: ExitStack, work: Work, weights: Path, precisions, peers, peer_python
 ) -> dict[Key, Program]:
-    """Starts all programs, ours first, in all their precisions."""
+    """Starts ours and some peers, in all their precisions; ours come first."""
     programs = {(OURS, each): ("ours", sys.executable) for each in precisions}
-    for name, (module, environment, supported) in PEERS.items():
+    for name in peers:
+        module, environment = PEERS[name]
         python = peer_python or environments.interpreter(environment)
+        supported = PRECISIONS_OF_PEERS[work.device][name]
         programs |= {(name, each): (module, python) for each in supported}
     started = {}
     for key, (module, python) in programs.items():
@@ -240,6 +277,12 @@ def peers(
     runs: Runs = 5,
     threads: Threads = 1,
     cores: Cores = "",
+    device: Annotated[
+        Device, typer.Option(help="Device; cuda needs KERAS_BACKEND=jax.")
+    ] = Device.CPU,
+    peer: Annotated[
+        list[Peer], typer.Option(help="Other programs to measure.")
+    ] = EVERY_PEER,
     peer_python: Annotated[
         Path | None,
         typer.Option(
@@ -252,17 +295,20 @@ def peers(
 ) -> None:
     """Ours, CTranslate2 and Hugging Face's MarianMT, with the same weights."""
     sizes = vocabulary, layers, width, feed_forward, heads
-    work = Work(*sizes, length, steps, beams, runs, threads, cores)
+    work = Work(*sizes, length, steps, beams, runs, threads, cores, device)
     rows: list[TableRow] = []
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         weights = Path(folder) / "weights.npz"
         model.write(weights, work.sizes)
-        programs = start_programs(stack, work, weights, precision, peer_python)
+        programs = start_programs(stack, work, weights, precision, peer, peer_python)
+        bars = BARS if device is Device.CPU else {}
         for size in batch:
-            rows += peer_rows(measure(programs, work, size), size, steps)
+            rows += peer_rows(measure(programs, work, size), size, steps, bars)
     versions = {k: v for each in programs.values() for k, v in each.versions.items()}
     releases = ", ".join(f"{name} {version}" for name, version in versions.items())
     title, setting = "Beam search compared with other programs", f"{work}; {releases}"
+    if device is Device.CUDA:
+        title, setting = f"{title}, on a GPU", f"{gpu()}, {setting}"
     judged = tuple(column(each) for each in precision)
     finish(Report(title, PEERS_TEXT, setting, rows, judged), output)
 

@@ -74,7 +74,7 @@ def same_outputs(ids: list, others: list, tokens: int) -> int:
 
 
 def peer_rows(
-    measured: Mapping[Key, Measured], batch: int, steps: int
+    measured: Mapping[Key, Measured], batch: int, steps: int, bars: Mapping = BARS
 ) -> list[TableRow]:
     """One row per program and precision; outputs are compared with the first."""
     ours = [key for key in measured if key[0] == OURS]
@@ -94,7 +94,7 @@ def peer_rows(
                 "precision": key[1],
                 "tokens per second": batch * steps / median(own.seconds),
                 **speeds,
-                "bar": bar(key, batch, measured),
+                "bar": bar(key, batch, measured, bars),
                 "same outputs": f"{same} of {batch}",
                 "seconds to load": own.load,
                 "of the first run": own.first,
@@ -108,13 +108,15 @@ def column(precision: str) -> str:
     return f"ours in {precision} / it"
 
 
-def bar(key: Key, batch: int, measured: Mapping[Key, Measured]) -> float | None:
+def bar(
+    key: Key, batch: int, measured: Mapping[Key, Measured], bars: Mapping = BARS
+) -> float | None:
     """The ratio that our speed must reach to this program's, if there is one."""
     rivals = [other for other in measured if other[0] == key[0] == HUGGING_FACE]
     if rivals:
         best = min(rivals, key=lambda rival: median(measured[rival].seconds))
-        return BARS[HUGGING_FACE].get(batch) if key == best else None
-    return BARS.get(key, {}).get(batch)
+        return bars.get(HUGGING_FACE, {}).get(batch) if key == best else None
+    return bars.get(key, {}).get(batch)
 
 
 @dataclass

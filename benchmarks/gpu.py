@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from collections.abc import Iterator
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -48,10 +49,19 @@ FAMILIES = (
     *("subtracted-weights", "expanded-shared", "expanded-full", "expanded-head"),
     *("expanded-head-key", "hc-sa", "hc-all", "sh-x", "interleaved-query-k"),
     *("homogeneous-query-k", "heterogeneous-conv-kv", "neural-ngram"),
-    *("concatenated-ngram", "local-attention", "lstm"),
+    *("concatenated-ngram", "local-attention", "linear", "lstm"),
 )
-# The precision that users of such a device train in comes first.
-POLICIES = {"bfloat16": "mixed_bfloat16", "float32": "float32"}
+
+
+class Precision(StrEnum):
+    """Precisions; the one that users of such a device train in comes first."""
+
+    BFLOAT16 = "bfloat16"
+    FLOAT32 = "float32"
+
+
+EVERY_PRECISION = list(Precision)
+POLICIES = {Precision.BFLOAT16: "mixed_bfloat16", Precision.FLOAT32: "float32"}
 # Dense products per second stated by the maker, in units of 10^12, for float32 as JAX
 # computes it (TensorFloat-32) and for bfloat16.
 PEAKS = {
@@ -185,7 +195,7 @@ class Measuring:
     """Measures programs in turn until the time is up, and writes the results.
 
     Args:
-        tokens: target tokens of an update.
+        rows, length: sentences of an update, and target tokens of each.
         deadline: time to stop at, by `time.monotonic`.
         setting: sizes in one line.
         output: file, or `None`.
@@ -194,13 +204,15 @@ class Measuring:
 
     def __init__(
         self,
-        tokens: int,
+        rows: int,
+        length: int,
         deadline: float,
         setting: str,
         output: Path | None,
         product_size: int,
     ) -> None:
-        self.tokens = tokens
+        self.tokens = rows * length
+        self.length = length
         self.deadline = deadline
         self.setting = setting
         self.output = output
@@ -255,7 +267,8 @@ class Measuring:
         text = TEXT
         if self.left_out:
             text += f" Not measured: {'; '.join(self.left_out)}."
-        return Report("Training on an accelerator", text, self.setting, self.rows)
+        title = f"Training on an accelerator at length {self.length}"
+        return Report(title, text, self.setting, self.rows)
 
     def write(self) -> None:
         """Writes the file."""
@@ -305,6 +318,9 @@ def main(
     family: Annotated[
         list[str] | None, typer.Option(help="Families besides base; default: all.")
     ] = None,
+    precision: Annotated[
+        list[Precision], typer.Option(help="Precisions to train in.")
+    ] = EVERY_PRECISION,
     product_size: Annotated[int, typer.Option(min=8, help="Size of matrices.")] = 8192,
     peer_python: Annotated[
         Path | None,
@@ -329,7 +345,7 @@ def main(
         f"of {vocabulary:,}, {rows} x {length} tokens"
     )
     measuring = Measuring(
-        rows * length, start + 60 * minutes, setting, output, product_size
+        rows, length, start + 60 * minutes, setting, output, product_size
     )
     python = torch_python(peer_python)
     with tempfile.TemporaryDirectory() as name:
@@ -353,15 +369,15 @@ def main(
             seconds = torch_seconds(python, task, updates, runs, limit)
             return seconds, update_flops(model, rows, length, length)
 
-        for dtype in POLICIES:
+        for dtype in precision:
             measuring.add(BASE, dtype, partial(ours, BASE, dtype))
-        for dtype, compiled in itertools.product(POLICIES, (True, False)):
+        for dtype, compiled in itertools.product(precision, (True, False)):
             title = "PyTorch, compiled" if compiled else "PyTorch"
             if python is None:
                 measuring.left_out.append(f"{title}, {dtype} (not installed)")
             else:
                 measuring.add(title, dtype, partial(theirs, dtype, compiled))
-        for dtype in POLICIES:
+        for dtype in precision:
             for one in family or FAMILIES:
                 measuring.add(one, dtype, partial(ours, one, dtype))
     if not measuring.rows:

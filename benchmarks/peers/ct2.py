@@ -50,7 +50,7 @@ class Engine:
     def __init__(self, options):
         self.translator = ctranslate2.Translator(
             str(folder(options)),
-            device="cpu",
+            device=options["device"],
             compute_type=options["precision"],
             inter_threads=1,
             intra_threads=options["threads"],

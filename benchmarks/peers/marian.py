@@ -95,15 +95,17 @@ class Engine:
         torch.set_num_threads(options["threads"])
         torch.set_num_interop_threads(1)
         dtype = getattr(torch, options["precision"])
+        self.device = options["device"]
         self.model = MarianMTModel.from_pretrained(folder(options), dtype=dtype).eval()
         # Their sinusoids differ from ours, and are not saved.
         table = torch.from_numpy(np.load(options["weights"])["positions"])
         for stack in (self.model.model.encoder, self.model.model.decoder):
             stack.embed_positions.weight.data.copy_(table)
+        self.model.to(self.device)
         self.beams = options["beams"]
 
     def inputs(self, sources):
-        return torch.from_numpy(sources.astype("int64"))
+        return torch.from_numpy(sources.astype("int64")).to(self.device)
 
     @torch.inference_mode()
     def search(self, inputs, steps: int):

@@ -33,7 +33,7 @@ def convert(options) -> None:
 class Engine:
     """Beam search in a compiled function per number of steps.
 
-    XLA compiles float32; graphs are faster in the other precisions.
+    On TensorFlow, XLA compiles float32; graphs are faster in the other precisions.
     """
 
     def __init__(self, options):
@@ -55,15 +55,27 @@ class Engine:
         """Ids `[B, K, N]`; for 0 steps, the context of the source for decoding."""
         if steps not in self.compiled:
             self.compiled[steps] = kav.backend.jit(self.program(steps), xla=self.xla)
-        return [np.asarray(x) for x in keras.tree.flatten(self.compiled[steps](inputs))]
+        weights = [kav.backend.local_value(each) for each in self.model.variables]
+        found = self.compiled[steps](weights, inputs)
+        return [np.asarray(x) for x in keras.tree.flatten(found)]
 
     def program(self, steps: int):
-        """The function to compile. The last step can only give EOS."""
-        if steps == 0:
-            return lambda ids: self.model.encode(ids)
+        """The function to compile, of weights and ids.
+
+        The last step can only give EOS. JAX would compile weights that are not
+        arguments as constants.
+        """
         lengths = {"min_length": steps - 1, "max_length": steps}
         beams = {"beam_size": self.beams, "n_best": self.beams}
-        return lambda ids: kav.beam_search(self.model, ids, **beams, **lengths).ids
+
+        def run(weights, ids):
+            pairs = list(zip(self.model.variables, weights, strict=True))
+            with keras.StatelessScope(state_mapping=pairs):
+                if steps == 0:
+                    return self.model.encode(ids)
+                return kav.beam_search(self.model, ids, **beams, **lengths).ids
+
+        return run
 
     def ids(self, found) -> list:
         return found[0].tolist() if len(found) == 1 else []
