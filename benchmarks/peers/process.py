@@ -34,8 +34,9 @@ class Program:
 
     def __init__(self, python: str | Path, module: str, options: Mapping[str, Any]):
         threads = str(options["threads"])
+        paths = str(BENCHMARKS.parent), os.environ.get("PYTHONPATH")
         environment = os.environ | {
-            "PYTHONPATH": str(BENCHMARKS.parent),
+            "PYTHONPATH": os.pathsep.join(filter(None, paths)),
             "OMP_NUM_THREADS": threads,
             "TF_NUM_INTRAOP_THREADS": threads,
             "TF_NUM_INTEROP_THREADS": "1",

@@ -9,6 +9,7 @@ from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.attention import LocalAttention
 from keras_attnvariants.attention import RecurrentCrossAttention
 from keras_attnvariants.attention import dot_product
+from keras_attnvariants.backend import softmax
 from tests.attention.conformance import BATCH
 from tests.attention.conformance import LENGTH
 from tests.attention.conformance import TOLERANCES
@@ -116,6 +117,27 @@ def test_the_option_reaches_the_kernel(fused, monkeypatch):
         layer.attend(call)
         assert fused[-1][-1] is flash
         assert layer.get_config()["flash_attention"] is flash
+
+
+@pytest.mark.parametrize(
+    ("device", "keys", "flash"),
+    [("gpu", 511, False), ("gpu", 512, None), ("cpu", 511, None), ("tpu", 512, False)],
+)
+def test_kernels_of_gpus_take_many_keys_and_masks_of_every_query(
+    device, keys, flash, monkeypatch
+):
+    calls = []
+    monkeypatch.setattr(softmax, "device_kind", lambda: device)
+    monkeypatch.setattr(
+        softmax.ops, "dot_product_attention", lambda *_, **options: calls.append(options)
+    )
+    q, k = (keras.ops.zeros((2, length, 4, 8)) for length in (3, keys))
+    mask = keras.ops.ones((2, 1, keys), "bool")
+    softmax.fused_attention((q, k, k), mask, True, None, None)
+    assert calls[0]["flash_attention"] is flash
+    assert calls[0]["mask"].shape == (2, 1, 3, keys)
+    softmax.fused_attention((q, k, k), None, True, None, True)
+    assert calls[1]["flash_attention"] is True and calls[1]["mask"] is None
 
 
 def test_cpus_and_tensorflow_compute_it_as_before(monkeypatch):
