@@ -129,7 +129,9 @@ def test_kernels_of_gpus_take_many_keys_and_masks_of_every_query(
     calls = []
     monkeypatch.setattr(softmax, "device_kind", lambda: device)
     monkeypatch.setattr(
-        softmax.ops, "dot_product_attention", lambda *_, **options: calls.append(options)
+        softmax.ops,
+        "dot_product_attention",
+        lambda *_, **options: calls.append(options),
     )
     q, k = (keras.ops.zeros((2, length, 4, 8)) for length in (3, keys))
     mask = keras.ops.ones((2, 1, keys), "bool")
