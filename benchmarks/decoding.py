@@ -87,7 +87,6 @@ class Device(StrEnum):
 
 
 PRECISIONS = list(DecodingPrecision)
-EVERY_PEER = list(Peer)
 BATCHES = [1, 16, 64]
 PRESETS = [f"you2020/{name}/wmt16-en-ro" for name in ("base", "hc-sa", "sh-x")]
 
@@ -281,8 +280,8 @@ def peers(
         Device, typer.Option(help="Device; cuda needs KERAS_BACKEND=jax.")
     ] = Device.CPU,
     peer: Annotated[
-        list[Peer], typer.Option(help="Other programs to measure.")
-    ] = EVERY_PEER,
+        list[Peer] | None, typer.Option(help="Other programs; default: all.")
+    ] = None,
     peer_python: Annotated[
         Path | None,
         typer.Option(
@@ -300,7 +299,9 @@ def peers(
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         weights = Path(folder) / "weights.npz"
         model.write(weights, work.sizes)
-        programs = start_programs(stack, work, weights, precision, peer, peer_python)
+        programs = start_programs(
+            stack, work, weights, precision, peer or PEERS, peer_python
+        )
         bars = BARS if device is Device.CPU else {}
         for size in batch:
             rows += peer_rows(measure(programs, work, size), size, steps, bars)

@@ -46,8 +46,8 @@ class DotProductAttention(SoftmaxAttention):
         seed: random seed of the dropout.
         flash_attention: whether a flash attention kernel of a GPU or TPU must be used
             (`True`) or must not be used (`False`). By default, JAX uses one if it
-            exists for the shapes and no weights are dropped; other calls are not
-            affected.
+            exists for the shapes, if there are enough keys for it to be faster, and if
+            no weights are dropped; other calls are not affected.
         kernel_initializer: initializer of the query, key and value projections.
         output_initializer: initializer of the output projection; `None` to use
             `kernel_initializer`.

@@ -58,3 +58,16 @@ def test_programs_without_time_are_named(environment, tmp_path):
         text=True,
     )
     assert done.returncode == 1 and "No time" in done.stderr
+
+
+def test_a_device_without_a_kernel_is_reported(environment):
+    done = subprocess.run(
+        [sys.executable, "fused_attention.py", "--length", "32", "--runs", "1"],
+        cwd=REPOSITORY / "benchmarks",
+        env=environment,
+        timeout=300,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert "There is no kernel for length 32" in done.stderr
