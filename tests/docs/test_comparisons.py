@@ -1,5 +1,6 @@
 """The scripts of docs/comparisons."""
 
+import gzip
 import runpy
 import subprocess
 import sys
@@ -80,3 +81,34 @@ def test_over_seeds_differences_of_one_system_have_students_interval(tmp_path):
 def test_over_seeds_refuses_a_pattern_without_files(tmp_path):
     _, errors = over_seeds(tmp_path, "locality", "base=none-*.csv")
     assert errors == "No file matches 'none-*.csv'.\n"
+
+
+def test_lower_cased_moses_tokens(tmp_path):
+    pytest.importorskip("sacremoses")
+    texts = {
+        "en": "It's A dog\u2019s “bone”\n\nB & C\n",
+        "de": "Ein Hund.\n\nZ.B. so\n",
+    }
+    (tmp_path / "data").mkdir()
+    for language, text in texts.items():
+        with gzip.open(
+            tmp_path / f"data/train.{language}.gz", "wt", newline="\n"
+        ) as file:
+            file.write(text)
+    script = [
+        sys.executable,
+        FOLDER / "lower_cased.py",
+        "data",
+        "runs/lower",
+        "en",
+        "de",
+    ]
+    subprocess.run(script, cwd=tmp_path, check=True)
+    found = [
+        gzip.open(tmp_path / f"runs/lower/train.{language}.gz", "rt").read()
+        for language in texts
+    ]
+    assert found == [
+        "it 's a dog 's \" bone \"\n\nb & c\n",
+        "ein hund .\n\nz.b. so\n",
+    ]
