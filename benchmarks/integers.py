@@ -162,7 +162,7 @@ def main(
     report = Report("8-bit integers", TEXT, f"{form}, {steps} steps", rows)
     report.show()
     Console(file=sys.stderr).print(
-        "`kav export --precision auto` takes " + faster_floats()
+        "`kav train --precision auto` takes " + faster_floats()
     )
     if output is not None:
         report.write(output)

@@ -2,6 +2,7 @@
 
 import contextlib
 import importlib.util
+import math
 import os
 import platform
 from collections.abc import Callable
@@ -137,6 +138,7 @@ def shortest_seconds(
     functions: Mapping[str, Callable[[], object]],
     clock: Callable[[], float],
     rounds: int = 30,
+    limit: float = math.inf,
 ) -> dict[str, float]:
     """The shortest time of each function, in seconds, after a first call of each.
 
@@ -147,9 +149,14 @@ def shortest_seconds(
         functions: functions by name. Each has to wait for what it computes.
         clock: returns seconds.
         rounds: how often each is timed.
+        limit: seconds after which no further round begins; each is timed at least once.
     """
-    rows = [
-        {name: timeit(function, timer=clock, number=1) for name, function in pairs}
-        for pairs in [functions.items()] * (1 + rounds)
-    ]
-    return {name: min(row[name] for row in rows[1:]) for name in functions}
+    for function in functions.values():
+        function()
+    rows: list[dict[str, float]] = []
+    start = clock()
+    while len(rows) < rounds and (not rows or clock() - start < limit):
+        rows.append(
+            {name: timeit(f, timer=clock, number=1) for name, f in functions.items()}
+        )
+    return {name: min(row[name] for row in rows) for name in functions}

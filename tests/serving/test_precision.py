@@ -8,7 +8,9 @@ import pytest
 import tensorflow as tf
 
 from keras_attnvariants import backend
+from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.serving import export
+from keras_attnvariants.serving import precision
 from keras_attnvariants.serving.folders import INFO
 from keras_attnvariants.serving.precision import Precision
 from keras_attnvariants.serving.precision import model_in
@@ -53,11 +55,55 @@ def test_a_model_in_other_floats_has_the_same_weights(given, wanted):
 @pytest.mark.parametrize("best", ["float32", "bfloat16"])
 def test_what_is_fastest_is_taken(monkeypatch, best):
     monkeypatch.setattr(backend, "faster_floats", lambda: best)
+    monkeypatch.setattr(precision, "faster_floats", lambda model: (best, 1.0))
     model = in_precision("float32")
     assert Precision.of(model_in(model, "auto"))[:2] == (best, None)
     stored = model_in(model, "int8-weights")
     assert Precision.of(stored)[:2] == (best, "int8")
     assert model_in(stored, "auto") is stored and model.quantization is None
+
+
+@pytest.mark.parametrize(
+    ("costs", "expected"),
+    [((0.5, 2.0), "float32"), ((1.0, 0.81), "bfloat16"), ((0.98, 0.96), "float32")],
+)
+def test_floats_are_compared_by_searches_of_the_model(monkeypatch, costs, expected):
+    model, found = in_precision("float32"), []
+
+    def shortest(runs, clock, limit):
+        found.append({name: run() for name, run in runs.items()})
+        return {"float32": 2.0, "bfloat16": 2.0 * costs[len(found) - 1]}
+
+    monkeypatch.setattr(precision, "shortest_seconds", shortest)
+    best, cost = precision.faster_floats(model)
+    assert best == expected and cost == pytest.approx(np.sqrt(np.prod(costs)))
+    for scores, count in zip(found, (1, 32), strict=True):
+        assert list(scores) == ["float32", "bfloat16"]
+        assert scores["float32"].shape == (count, 1)
+        # The same search of the same weights, in other floats.
+        np.testing.assert_allclose(*scores.values(), rtol=0.05)
+        assert (scores["float32"] != scores["bfloat16"]).any()
+    assert Precision.of(model)[:2] == ("float32", None)
+
+
+@pytest.mark.parametrize(("longest", "tokens"), [(90, 8), (5, 5)])
+def test_translations_of_timed_searches_have_a_fixed_length(
+    monkeypatch, longest, tokens
+):
+    lengths = []
+
+    def search(*given, **options):
+        found = beam_search(*given, **options)
+        count = tf.ensure_shape(found.lengths, (None, 1))
+        checked = tf.debugging.assert_equal(count, tokens)
+        lengths.append(options)
+        with tf.control_dependencies([checked]):
+            return found._replace(scores=tf.identity(found.scores))
+
+    monkeypatch.setattr(precision, "beam_search", search)
+    run = precision.short_search(sharp_model("base", max_length=longest))
+    assert run(2).shape == (2, 1) and run(1).shape == (1, 1)
+    assert len(lengths) == 1  # one graph for any number of sentences
 
 
 def test_integers_have_float32_around_them_where_they_are_multiplied(monkeypatch):

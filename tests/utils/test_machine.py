@@ -66,6 +66,17 @@ def test_functions_take_turns_after_a_first_call():
     assert found == {"slow": 1, "fast": 1}
 
 
+@pytest.mark.parametrize(("limit", "calls"), [(0, 2), (3, 2), (4, 3)])
+def test_no_round_begins_after_the_limit(limit, calls):
+    ticks = itertools.count()
+    made = []
+    # A round takes three ticks: one before, one after, and one for the limit.
+    shortest_seconds(
+        {"one": lambda: made.append(1)}, lambda: next(ticks), rounds=9, limit=limit
+    )
+    assert len(made) == calls
+
+
 def test_variables_hold_for_a_while_unless_they_are_set(monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "theirs")
     monkeypatch.delenv("TF_FORCE_GPU_ALLOW_GROWTH", raising=False)
