@@ -50,7 +50,7 @@ REST = "short operators and the executor"
 
 
 def profile(path: Path, vocabulary: int, batches: list[int]) -> dict[str, Any]:
-    """What `peers/profiled.py` prints of a request, by number of sentences."""
+    """The output of `peers/profiled.py`, by the number of sentences in a request."""
     done = subprocess.run(  # noqa: S603
         [
             *(sys.executable, str(BENCHMARKS / "peers" / "profiled.py"), str(path)),
