@@ -16,7 +16,12 @@ from rich.table import Table
 import keras_attnvariants as kav
 from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.importing import use_one_thread_per_operator
+from keras_attnvariants.utils.machine import MAX_PARTS
+from keras_attnvariants.utils.machine import cores
 
+if cores() <= MAX_PARTS:
+    use_one_thread_per_operator()  # parts of a batch are computed side by side
 import_tensorflow()  # without its start-up messages
 
 import keras  # noqa: E402

@@ -58,3 +58,4 @@ from keras_attnvariants.backend.updates import (
 from keras_attnvariants.backend.updates import apply_adam as apply_adam
 from keras_attnvariants.backend.updates import dense as dense
 from keras_attnvariants.backend.updates import has_adam as has_adam
+from keras_attnvariants.backend.updates import parallel_parts as parallel_parts

@@ -1,11 +1,16 @@
 """Updates from the gradients of several batches, and Adam updates as one operation.
 
-Only one of the batches is in memory at a time. Keras writes an Adam update with some
-twenty operations, which are traced for each variable and read and write the moments
-several times.
+Only one of the batches is in memory at a time. On a CPU, TensorFlow computes the parts
+of a batch at the same time, each on one core. To divide each operator among the cores
+gains less, because most operators of a training step are short.
+
+Keras writes an Adam update with some twenty operations, which are traced for each
+variable and read and write the moments several times.
 """
 
+import os
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any
 
 import keras
@@ -13,19 +18,45 @@ from keras import ops
 
 from keras_attnvariants.backend.compilation import jit
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.backend.distribution import check_one_replica
 from keras_attnvariants.backend.distribution import counted_rows
 from keras_attnvariants.backend.distribution import place_values
+from keras_attnvariants.utils.machine import MAX_PARTS
+from keras_attnvariants.utils.machine import cores
 from keras_attnvariants.utils.typing import Tensor
 
 # Returns the divisor of the mean loss, from the labels and sample weights of a batch.
 CountOfBatch = Callable[[Tensor, Tensor], Tensor]
 
 
+def parallel_parts(model: keras.Model) -> int:
+    """Number of parts of a batch that a model should be trained on at the same time.
+
+    As many as TensorFlow may run operators at a time on a CPU, if each operator has one
+    thread; else 1.
+
+    Args:
+        model: a compiled model.
+    """
+    if name() != "tensorflow" or not on_cpu() or model.jit_compile:
+        return 1
+    import tensorflow as tf
+
+    # A number of 0 stands for the variable, or for all cores.
+    settings = tf.config.threading
+    of_operator = settings.get_intra_op_parallelism_threads()
+    operators = settings.get_inter_op_parallelism_threads()
+    of_operator = of_operator or int(os.environ.get("TF_NUM_INTRAOP_THREADS", 0))
+    operators = operators or int(os.environ.get("TF_NUM_INTEROP_THREADS", 0))
+    return min(operators or cores(), MAX_PARTS) if of_operator == 1 else 1
+
+
 def accumulating_train_function(
     model: keras.Model,
     batches: int,
     count: CountOfBatch,
+    parts: int = 1,
 ) -> Callable[..., Any]:
     """A `train_function` for Keras' `fit`, which calls it for each update.
 
@@ -41,13 +72,15 @@ def accumulating_train_function(
         model: a compiled model, with a built optimizer.
         batches: number of batches per update.
         count: returns a scalar for the labels and sample weights of a batch.
+        parts: number of parts into which the rows of each batch are divided, on
+            TensorFlow; see `parallel_parts`.
 
     Raises:
         ValueError: the backend is neither TensorFlow nor JAX, or a TensorFlow strategy
             distributes the model.
     """
     if name() == "tensorflow":
-        return _on_tensorflow(model, batches, count)
+        return _on_tensorflow(model, batches, count, parts)
     return _on_jax(model, batches, count)
 
 
@@ -65,28 +98,45 @@ def dense(gradient: Tensor) -> Tensor:
 
 
 def _on_tensorflow(
-    model: keras.Model, batches: int, count: CountOfBatch
+    model: keras.Model, batches: int, count: CountOfBatch, parts: int
 ) -> Callable[..., Any]:
     import tensorflow as tf
 
     with model.distribute_strategy.scope():
         check_one_replica()
 
-    def add_batch(data: Any, sums: Any) -> Any:
+    def add_part(data: Any, sums: Any) -> Any:
         x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         with tf.GradientTape() as tape:
             predictions = model(x, training=True)
             loss = model.compute_loss(x, y, predictions, sample_weight, training=True)
             scaled = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_weights)
-        sums = _added(sums, gradients, count(y, sample_weight))
-        return _measured(model, loss, predictions, data), sums
+        number = ops.cast(count(y, sample_weight), "float32")
+        model.compute_metrics(x, y, predictions, sample_weight)
+        return _added(sums, [*gradients, loss], number)
+
+    def add_batch(data: Any, sums: Any) -> Any:
+        totals, counted = sums
+        batch = [*totals, ops.zeros(())], ops.zeros(())
+        for part in row_parts(data, parts):
+            batch = add_part(part, batch)
+        (*totals, loss), number = batch
+        _track(model, _mean(([loss], number))[0], data)
+        return dict(model.get_metrics_result()), (totals, counted + number)
 
     def update(sums: Any) -> None:
         model.optimizer.apply(_mean(sums), model.trainable_weights)
 
+    def update_by_next(iterator: Any) -> dict[str, Tensor]:
+        logs, sums = add_batch(iterator.get_next(), _zeros(model.trainable_weights))
+        update(sums)
+        return logs
+
     add_batch, update = (jit(f, xla=model.jit_compile) for f in (add_batch, update))
     # Within a graph the shapes of the next batch are unknown: one trace serves all.
+    if batches == 1:
+        return jit(update_by_next, xla=False)
     add_next = jit(lambda it, sums: add_batch(it.get_next(), sums), xla=False)
 
     def train_function(iterator: Any) -> dict[str, Tensor]:
@@ -98,6 +148,23 @@ def _on_tensorflow(
         return logs
 
     return train_function
+
+
+def row_parts(data: Any, count: int) -> list[Any]:
+    """A batch as `count` batches of nearly equal numbers of rows, in their order.
+
+    Args:
+        data: nested tensors with the rows as their first axis.
+        count: number of parts. Some are empty if there are fewer rows.
+    """
+    if count == 1:
+        return [data]
+    rows = ops.shape(keras.tree.flatten(data)[0])[0]
+    borders = [rows * part // count for part in range(count + 1)]
+    return [
+        keras.tree.map_structure(lambda x: x[start:end], data)  # noqa: B023
+        for start, end in pairwise(borders)
+    ]
 
 
 def _on_jax(
@@ -164,9 +231,15 @@ def _measured(
 ) -> dict[str, Tensor]:
     """The metrics after one more batch, counted as Keras counts it."""
     x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
+    _track(model, loss, data)
+    return dict(model.compute_metrics(x, y, predictions, sample_weight))
+
+
+def _track(model: keras.Model, loss: Tensor, data: Any) -> None:
+    """Counts the loss of a batch in the mean that Keras reports."""
+    x, _, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
     tracker.update_state(loss, sample_weight=counted_rows(x, sample_weight))
-    return dict(model.compute_metrics(x, y, predictions, sample_weight))
 
 
 def _zeros(weights: Any) -> tuple[list[Tensor], Tensor]:

@@ -1,7 +1,6 @@
 """Systems: a model, an exported one, or one on a server."""
 
 import hashlib
-import os
 from collections.abc import Callable
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from keras_attnvariants.cli.models import translator_of
 from keras_attnvariants.cli.options import MODEL_HELP
 from keras_attnvariants.cli.options import SearchOptions
 from keras_attnvariants.utils.importing import import_tensorflow
+from keras_attnvariants.utils.importing import use_one_thread_per_operator
 
 if TYPE_CHECKING:
     from keras_attnvariants import Translator
@@ -212,8 +212,7 @@ class SystemOptions:
             options = {name: getattr(how, name) for name in names}
             yield self.model, translator_of(model, tokenizer, **options)
         if self.saved_model is not None:
-            # Batches are translated side by side; TensorFlow reads this when it starts.
-            os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+            use_one_thread_per_operator()  # batches are translated side by side
             import_tensorflow()
             from keras_attnvariants.serving.saved import SavedTranslator
 

@@ -170,11 +170,13 @@ class TrainingLoop:
         model.compute_metrics(inputs, labels, logits, weights)
         model.reset_metrics()
         model.optimizer.build(model.trainable_variables)
-        if config.accumulate > 1:
+        parts = backend.parallel_parts(model)
+        if config.accumulate > 1 or parts > 1:
             model.train_function = accumulating_train_function(
                 model,
                 config.accumulate,
                 lambda labels, weights: ops.sum(token_weights(labels, pad_id, weights)),
+                parts,
             )
         return int(logits.shape[-1])
 

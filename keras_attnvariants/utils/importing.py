@@ -60,6 +60,15 @@ def import_tensorflow() -> None:
         os.close(nowhere)
 
 
+def use_one_thread_per_operator() -> None:
+    """Makes TensorFlow run several operators at a time, each on one thread.
+
+    It reads the variable when it starts, so this comes before `import_tensorflow`. A
+    value that the user has set stays.
+    """
+    os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+
 def import_tensorflow_text() -> Any:
     """TensorFlow Text, which is only needed for texts in TensorFlow graphs.
 

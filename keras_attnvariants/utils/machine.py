@@ -15,6 +15,9 @@ from timeit import timeit
 
 from keras_attnvariants.utils.lines import split_lines
 
+# The most parts of a batch that are trained on at the same time: each is traced.
+MAX_PARTS = 8
+
 # Processor flags on Linux, and the makers' names for them.
 _FEATURES = {
     "avx2": "AVX2",

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import accumulating_train_function
+from keras_attnvariants.backend import updates
 from keras_attnvariants.training import LabelSmoothedCrossEntropy
 from keras_attnvariants.training import Perplexity
 from keras_attnvariants.training import TokenCount
@@ -49,7 +50,15 @@ class Count(keras.Model):
         return self.dense(self.embedding(inputs["ids"]))
 
 
-def trained(data, count=None, jit_compile=True, dtype="float32", scale=None):
+def trained(
+    data,
+    count=None,
+    jit_compile=True,
+    dtype="float32",
+    scale=None,
+    batches=BATCHES,
+    parts=1,
+):
     """Weights and log after training on batches, or on some of them at a time.
 
     Args:
@@ -58,6 +67,7 @@ def trained(data, count=None, jit_compile=True, dtype="float32", scale=None):
         jit_compile: whether XLA compiles the update.
         dtype: policy of the model.
         scale: first factor of the loss in float16, if not that of Keras.
+        batches, parts: as for `accumulating_train_function`.
     """
     keras.utils.set_random_seed(3)
     model = Count(dtype)
@@ -73,7 +83,7 @@ def trained(data, count=None, jit_compile=True, dtype="float32", scale=None):
     if scale is not None:
         model.optimizer.dynamic_scale.assign(scale)
     if count is not None:
-        model.train_function = accumulating_train_function(model, BATCHES, count)
+        model.train_function = accumulating_train_function(model, batches, count, parts)
     log = model.fit(
         (examples(ids) for ids in data),
         steps_per_epoch=UPDATES,
@@ -113,6 +123,57 @@ def test_float16_makes_the_same_updates_with_a_scaled_loss(large, jit_compile):
     weights, log = trained(batches(), tokens, **options)
     assert 1e-6 < distance(weights, large[0]) < 5e-3
     assert log["updates"] == UPDATES and float(log["scale"]) == 2.0**15
+
+
+# Nine rows in parts of unequal sizes; with one row in each; with parts without rows.
+@pytest.mark.parametrize("parts", [2, 9, 12])
+def test_parts_make_the_update_of_the_whole_batch(large, parts):
+    options = {"jit_compile": False, "batches": 1, "parts": parts}
+    weights, log = trained(large_batches(), tokens, **options)
+    assert distance(weights, large[0]) < 2e-6
+    for name in ("tokens", "loss", "perplexity"):
+        np.testing.assert_allclose(log[name], large[1][name], rtol=1e-6)
+    assert log["updates"] == UPDATES
+
+
+def test_parts_of_padding_do_not_count(large):
+    batches = [np.pad(ids, ((0, 9), (0, 0))) for ids in large_batches()]
+    options = {"jit_compile": False, "batches": 1, "parts": 4}
+    weights, log = trained(batches, tokens, **options)
+    assert distance(weights, large[0]) < 2e-6
+    np.testing.assert_allclose(log["loss"], large[1]["loss"], rtol=1e-6)
+
+
+def test_parts_of_several_batches(large):
+    weights, _ = trained(batches(), tokens, jit_compile=False, parts=2)
+    assert distance(weights, large[0]) < 2e-6
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="threads of TensorFlow")
+@pytest.mark.parametrize(
+    ("of_operator", "operators", "jit_compile", "expected"),
+    [
+        ("1", None, False, 4),
+        ("1", "3", False, 3),
+        ("1", "64", False, 8),
+        ("1", "1", False, 1),
+        ("1", None, True, 1),
+        ("2", None, False, 1),
+        (None, None, False, 1),
+    ],
+)
+def test_parts_are_as_many_as_operators_with_one_thread(
+    monkeypatch, of_operator, operators, jit_compile, expected
+):
+    monkeypatch.setattr(updates, "cores", lambda: 4)
+    variables = {"INTRA": of_operator, "INTER": operators}
+    for kind, value in variables.items():
+        monkeypatch.delenv(f"TF_NUM_{kind}OP_THREADS", raising=False)
+        if value is not None:
+            monkeypatch.setenv(f"TF_NUM_{kind}OP_THREADS", value)
+    model = Count("float32")
+    model.compile(jit_compile=jit_compile)
+    assert backend.parallel_parts(model) == expected
 
 
 def test_an_update_whose_gradients_overflow_is_skipped():

@@ -1,6 +1,7 @@
 """`kav train`: from files to a run; a newcomer's mistakes are one clear line each."""
 
 import inspect
+import os
 import shutil
 import sys
 from pathlib import Path
@@ -36,6 +37,20 @@ def train(kav, tmp_path, data, *options, source="xx", target="yy"):
 def test_a_missing_folder(kav, tmp_path):
     result = train(kav, tmp_path, tmp_path / "nowhere")
     check_error(result, "no such folder", str(tmp_path / "nowhere"))
+
+
+@pytest.mark.parametrize(
+    ("cores", "before", "after"), [(8, None, "1"), (8, "2", "2"), (9, None, None)]
+)
+def test_few_cores_compute_parts_of_batches(
+    kav, tmp_path, monkeypatch, cores, before, after
+):
+    monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", before or "")
+    if before is None:
+        monkeypatch.delenv("TF_NUM_INTRAOP_THREADS")
+    monkeypatch.setattr(command, "cores", lambda: cores)
+    train(kav, tmp_path, tmp_path / "nowhere")
+    assert os.environ.get("TF_NUM_INTRAOP_THREADS") == after
 
 
 def test_an_unknown_corpus_name_gets_the_nearest(kav, tmp_path):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from keras_attnvariants import backend
 from keras_attnvariants.attention import DotProductAttention
 from keras_attnvariants.models import Transformer
 from keras_attnvariants.training import train
@@ -157,7 +158,9 @@ def test_a_run_with_averages_and_dropout_is_resumed_exactly(tmp_path):
 
 
 @pytest.mark.slow
-def test_accumulated_batches_make_the_update_of_the_large_one(tmp_path):
+def test_accumulated_batches_and_parts_make_the_update_of_the_large_one(
+    tmp_path, monkeypatch
+):
     def joined(step):
         def both(first, second):
             return tf.concat([first, second], axis=0)
@@ -170,8 +173,11 @@ def test_accumulated_batches_make_the_update_of_the_large_one(tmp_path):
     options = {"steps": 2, "alignment_weight": 0.5}
     large = trained(tmp_path / "large", joined, **options)
     small = trained(tmp_path / "small", accumulate=2, **options)
-    for one, other in zip(large.weights, small.weights, strict=True):
-        np.testing.assert_allclose(one.numpy(), other.numpy(), atol=2e-6)
+    monkeypatch.setattr(backend, "parallel_parts", lambda model: 3)
+    parts = trained(tmp_path / "parts", joined, **options)
+    for one, *others in zip(large.weights, small.weights, parts.weights, strict=True):
+        for other in others:
+            np.testing.assert_allclose(one.numpy(), other.numpy(), atol=2e-6)
 
 
 def test_the_default_is_the_last_layer_but_one():

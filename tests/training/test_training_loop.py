@@ -6,8 +6,10 @@ import random
 import signal
 
 import keras
+import numpy as np
 import pytest
 
+from keras_attnvariants import backend
 from keras_attnvariants.data.model_folders import load_model
 from keras_attnvariants.training import StatefulCallback
 from keras_attnvariants.training import StateWriteError
@@ -216,6 +218,24 @@ def test_a_signal_in_a_validation_saves_the_weights(undisturbed_with_options, tm
     with pytest.raises(SystemExit):
         toy.run(tmp_path, config, callbacks=[stop])
     assert_same_end(tmp_path, undisturbed_with_options, config=config)
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="of TensorFlow alone")
+def test_parts_of_batches_make_the_same_run_and_are_resumed(monkeypatch, tmp_path):
+    def run(folder, dropout, parts, **options):
+        monkeypatch.setattr(backend, "parallel_parts", lambda model: parts)
+        model, _ = toy.run(folder, model=toy.toy_model(dropout=dropout), **options)
+        return toy.variables(model)
+
+    whole, parts = (run(tmp_path / str(n), 0.0, parts=n) for n in (1, 3))
+    assert not toy.same(whole, parts)  # other roundings
+    for one, other in zip(whole, parts, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-3, atol=1e-5)
+    reference = run(tmp_path / "reference", 0.5, parts=2)
+    with pytest.raises(Crash):
+        disturb = Disturb(crash, train_batch=5)
+        run(tmp_path / "resumed", 0.5, parts=2, callbacks=[disturb])
+    assert toy.same(run(tmp_path / "resumed", 0.5, parts=2), reference)
 
 
 @pytest.mark.parametrize("option", OPTIONS)
