@@ -43,15 +43,15 @@ def parallel_parts(model: keras.Model) -> int:
         return 1
     import tensorflow as tf
 
-    def threads(kind: str) -> int:
-        """The number that was set, in Python or by a variable, or 0."""
-        found: int = getattr(
-            tf.config.threading, f"get_{kind}_op_parallelism_threads"
-        )()
-        return found or int(os.environ.get(f"TF_NUM_{kind.upper()}OP_THREADS") or 0)
-
-    operators = threads("inter") or cores()
-    return min(operators, MAX_PARTS) if threads("intra") == 1 else 1
+    # A number that was not set in Python is 0.
+    settings = tf.config.threading
+    of_operator = settings.get_intra_op_parallelism_threads() or int(
+        os.environ.get("TF_NUM_INTRAOP_THREADS") or 0
+    )
+    operators = settings.get_inter_op_parallelism_threads() or int(
+        os.environ.get("TF_NUM_INTEROP_THREADS") or cores()
+    )
+    return min(operators, MAX_PARTS) if of_operator == 1 else 1
 
 
 def accumulating_train_function(
