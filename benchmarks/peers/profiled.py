@@ -15,9 +15,9 @@ from pathlib import Path
 
 import numpy as np
 import tensorflow as tf
+from side_by_side import random_sources
 from tensorflow.tsl.profiler.protobuf import xplane_pb2
 
-LENGTH = 30
 # The names of operators in a profile: node and kind.
 OPERATOR = re.compile(r"[^:]+:(\w+)")
 # CPU seconds of requests that are timed, at least.
@@ -30,8 +30,7 @@ def main(path: str, vocabulary: int, batches: list[int]) -> None:
     rng = np.random.default_rng(1)
     found = {}
     for batch in batches:
-        ids = rng.integers(10, vocabulary, (batch, LENGTH)).astype("int32")
-        inputs = {"source_ids": tf.constant(ids), "lengths": tf.fill([batch], LENGTH)}
+        inputs = random_sources(vocabulary, batch, rng)
 
         def request(inputs=inputs) -> None:
             translate(**inputs)["ids"].numpy()

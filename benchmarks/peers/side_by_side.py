@@ -15,14 +15,19 @@ LENGTH = 30
 SENTENCES = 128
 
 
+def random_sources(vocabulary: int, batch: int, rng) -> dict[str, tf.Tensor]:
+    """The inputs of a request with random source tokens."""
+    ids = rng.integers(10, vocabulary, (batch, LENGTH)).astype("int32")
+    return {"source_ids": tf.constant(ids), "lengths": tf.fill([batch], LENGTH)}
+
+
 def main(path: str, clients: int, vocabulary: int, batches: list[int]) -> None:
     """Sends requests of each size from `clients` threads, after two to warm up."""
     translate = tf.saved_model.load(path).signatures["translate_ids"]
     rng = np.random.default_rng(1)
     found = {}
     for batch in batches:
-        ids = rng.integers(10, vocabulary, (batch, LENGTH)).astype("int32")
-        inputs = {"source_ids": tf.constant(ids), "lengths": tf.fill([batch], LENGTH)}
+        inputs = random_sources(vocabulary, batch, rng)
 
         def request(_: int, inputs=inputs) -> None:
             translate(**inputs)["ids"].numpy()

@@ -138,7 +138,7 @@ def export(
         options["shortlist"] = kav.data.Shortlist.load(graph.shortlist)
     loaded, tokenizer = load(folder)
     measured = ""
-    if graph.precision == "auto" and not loaded.quantization:
+    if graph.precision == "auto" and getattr(loaded, "quantization", None) is None:
         options["precision"], cost = faster_floats(loaded)
         measured = f": a search in bfloat16 takes {cost:.2f} of the time in float32"
     written_for = None if ids_only else tokenizer

@@ -90,20 +90,21 @@ def test_floats_are_compared_by_searches_of_the_model(monkeypatch, costs, expect
 def test_translations_of_timed_searches_have_a_fixed_length(
     monkeypatch, longest, tokens
 ):
-    lengths = []
+    limits = []
 
     def search(*given, **options):
         found = beam_search(*given, **options)
         count = tf.ensure_shape(found.lengths, (None, 1))
         checked = tf.debugging.assert_equal(count, tokens)
-        lengths.append(options)
+        limits.append(options)
         with tf.control_dependencies([checked]):
             return found._replace(scores=tf.identity(found.scores))
 
     monkeypatch.setattr(precision, "beam_search", search)
     run = precision.short_search(sharp_model("base", max_length=longest))
     assert run(2).shape == (2, 1) and run(1).shape == (1, 1)
-    assert len(lengths) == 1  # one graph for any number of sentences
+    # One graph for any number of sentences, whose translations may not end before.
+    assert limits == [{"min_length": tokens - 1, "max_length": tokens}]
 
 
 def test_integers_have_float32_around_them_where_they_are_multiplied(monkeypatch):
