@@ -44,6 +44,7 @@ def inference_copy(
     values: Values | None = None,
     fixed: bool = False,
     rows: Values | None = None,
+    columns: Values | None = None,
 ) -> Any:
     """A copy of a model or layer that holds its weights in the form for decoding.
 
@@ -61,8 +62,10 @@ def inference_copy(
             keeps its prepared matrices, in graphs for any processor.
         rows: returns the matrix in which a reversible embedding looks up ids, in its
             compute dtype; by default the same as `values`.
+        columns: returns the matrix `[D, V]` by which a reversible embedding multiplies,
+            in its compute dtype, or `None` for the transpose of `values`, the default.
     """
-    return _Copier(values or current_value, fixed, rows).copy(model)
+    return _Copier(values or current_value, fixed, rows, columns).copy(model)
 
 
 def shallow_copy(original: Any, **attributes: Any) -> Any:
@@ -85,12 +88,13 @@ class _Copier:
     """Copies objects that refer to each other, each of them once.
 
     Args:
-        values, fixed, rows: as for `inference_copy`.
+        values, fixed, rows, columns: as for `inference_copy`.
     """
 
     values: Values
     fixed: bool
     rows: Values | None
+    columns: Values | None
     # Copies by the id of the original, which is kept so that its id is not reused.
     copies: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
@@ -155,10 +159,10 @@ class _Copier:
         dtype, rows = embedding.compute_dtype, self.values(embedding.embeddings)
         if keras.backend.is_float_dtype(rows.dtype):
             rows = cast(rows, dtype)
-            product = Product(transposed(rows), dtype)
-            return Table(
-                self.rows(embedding.embeddings) if self.rows else rows, product
-            )
+            columns = self.columns(embedding.embeddings) if self.columns else None
+            columns = transposed(rows) if columns is None else columns
+            rows = self.rows(embedding.embeddings) if self.rows else rows
+            return Table(rows, Product(columns, dtype))
         if not self.multiplies_integers(embedding):
             return embedding
         scale = self.values(embedding.embeddings_scale)

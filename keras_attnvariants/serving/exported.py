@@ -8,15 +8,18 @@ from collections.abc import Iterator
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 from keras import ops
 
 from keras_attnvariants.backend import Dense
+from keras_attnvariants.backend import ReversibleEmbedding
 from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import is_plain_int8
 from keras_attnvariants.backend import shallow_copy
 from keras_attnvariants.backend import shared_tensor
 from keras_attnvariants.backend.private import nested_layers
+from keras_attnvariants.backend.products import MAX_ARRANGED
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.typing import Tensor
 
@@ -39,6 +42,9 @@ class StoredWeights:
     Weights that a mixed policy would cast at every request are stored in the compute
     dtype. Matrices of 8-bit integers are stored as such. Unless the exported model
     multiplies with integers, loading it turns them into floats in the compute dtype.
+    Large matrices of float32 that an embedding multiplies by are stored transposed as
+    well: as constants of a graph they would not be faster, and TensorFlow keeps about
+    ten copies of a constant.
 
     Args:
         model: a Keras model on TensorFlow, built.
@@ -55,7 +61,14 @@ class StoredWeights:
         for weight, dtype in weights_to_cast(model):
             copy = tf.Variable(tf.cast(weight.value, dtype), trainable=False)
             stored[id(weight)] = copy
-        self.variables = list(stored.values())
+        self.columns = {
+            id(each.embeddings): tf.Variable(
+                tf.transpose(each.embeddings.value), trainable=False
+            )
+            for each in nested_layers(model)
+            if isinstance(each, ReversibleEmbedding) and multiplies_unarranged(each)
+        }
+        self.variables = [*stored.values(), *self.columns.values()]
         quantized = [] if multiplies_integers else nested_layers(model)
         self.dequantized = [
             Dequantized(each) for each in quantized if is_plain_int8(each)
@@ -73,6 +86,10 @@ class StoredWeights:
     def variable(self, weight: Any) -> Any:
         """The variable that is stored for a weight."""
         return self._read.get(id(weight), weight)
+
+    def transposed(self, weight: Any) -> Any:
+        """The variable that is stored for the transpose of a matrix, or `None`."""
+        return self.columns.get(id(weight))
 
     def array(self, weight: Any) -> Any:
         """The stored value of a weight, as an array; of a constant, as a tensor."""
@@ -92,6 +109,12 @@ def weights_to_cast(model: keras.layers.Layer) -> Iterator[tuple[keras.Variable,
                 weight, dtype = getattr(layer, name), layer.compute_dtype
                 if isinstance(weight, keras.Variable) and weight.dtype != dtype:
                     yield weight, dtype
+
+
+def multiplies_unarranged(embedding: ReversibleEmbedding) -> bool:
+    """Whether oneDNN multiplies by the matrix of an embedding as it is stored."""
+    is_float32 = embedding.compute_dtype == embedding.embeddings.dtype == "float32"
+    return is_float32 and np.prod(embedding.embeddings.shape) > MAX_ARRANGED
 
 
 class Dequantized(tf.saved_model.experimental.TrackableResource):
@@ -175,11 +198,13 @@ class ExportedModel:
         if constant and weights.bytes <= MAX_CONSTANT_BYTES:
             # A lookup reads few rows; a constant would store all of them again.
             rows = weights.variable
-            self.steps = inference_copy(model, weights.array, fixed=True, rows=rows)
+            columns = weights.transposed
+            self.steps = inference_copy(model, weights.array, True, rows, columns)
 
     def inference_copy(self) -> Any:
         """The copy of the model that a graph computes with, while it is traced."""
-        reading = inference_copy(self.model, self.weights.read, fixed=True)
+        read, columns = self.weights.read, self.weights.transposed
+        reading = inference_copy(self.model, read, fixed=True, columns=columns)
         if self.steps is None:
             return reading
         # Sources are encoded once for each request, and steps are many.

@@ -121,6 +121,28 @@ def test_tokens_are_looked_up_where_weights_are_stored(precision):
     assert table.rows.dtype == table.product.dtype
 
 
+def test_large_matrices_of_float32_are_stored_transposed(monkeypatch, tmp_path):
+    monkeypatch.setattr(exported_module, "MAX_ARRANGED", 64)
+    model = model_in("float32")
+    table = exported(model).steps.embeddings.target
+    assert isinstance(table.product.kernel, tf.Variable)
+    rows = model.embeddings.target.embeddings.numpy()
+    np.testing.assert_array_equal(table.product.kernel.numpy(), rows.T)
+    path = export(model, None, tmp_path, **LIMITS)
+    products = products_in_loops(path)
+    assert [operator for _, operator, _ in products].count("Const") == 6
+    found, _ = served(path)
+    expected = jit(lambda ids: beam_search(model, ids), xla=False)(as_batch(ROWS))
+    ids = np.asarray(found["ids"])
+    np.testing.assert_array_equal(ids, expected.ids[:, 0, : ids.shape[1]])
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_other_matrices_are_not_stored_twice(precision, monkeypatch):
+    monkeypatch.setattr(exported_module, "MAX_ARRANGED", 64)
+    assert not StoredWeights(model_in(precision)).columns
+
+
 ROWS = [[5, 6, 7], [8], [9, 10, 11, 12], []]
 
 
