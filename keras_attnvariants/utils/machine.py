@@ -119,15 +119,20 @@ def check_extra(what: str, extra: str, modules: Iterable[str]) -> None:
 def shared_machine(processes: int, threads: int | None = None) -> Iterator[None]:
     """Context for starting processes that share the cores and the memory of GPUs.
 
-    It sets environment variables, except those that are already set.
+    It sets environment variables, except those that are already set. Up to `MAX_PARTS`
+    threads each take a part of a batch; more divide each operator among them.
 
     Args:
         processes: number of processes that run at a time.
         threads: threads of each; `None` shares the cores equally.
     """
-    names = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS", "OMP_NUM_THREADS")
-    variables = dict.fromkeys(names, str(threads or max(1, cores() // processes)))
-    variables["TF_FORCE_GPU_ALLOW_GROWTH"] = "true"
+    threads = threads or max(1, cores() // processes)
+    variables = {
+        "TF_NUM_INTRAOP_THREADS": "1" if threads <= MAX_PARTS else str(threads),
+        "TF_NUM_INTEROP_THREADS": str(threads),
+        "OMP_NUM_THREADS": str(threads),
+        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    }
     added = {k: v for k, v in variables.items() if k not in os.environ}
     os.environ.update(added)
     try:

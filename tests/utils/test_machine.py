@@ -88,14 +88,17 @@ def test_variables_hold_for_a_while_unless_they_are_set(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("processes", "threads", "number"), [(2, None, "2"), (8, None, "1"), (2, 3, "3")]
+    ("processes", "threads", "of_operator", "number"),
+    [(2, None, "1", "2"), (8, None, "1", "1"), (2, 3, "1", "3"), (2, 16, "16", "16")],
 )
-def test_processes_share_the_cores(processes, threads, number, monkeypatch):
+def test_processes_share_the_cores(
+    processes, threads, of_operator, number, monkeypatch
+):
     names = [f"TF_NUM_{kind}_THREADS" for kind in ("INTRAOP", "INTEROP")]
     names.append("OMP_NUM_THREADS")
     for name in names:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr("keras_attnvariants.utils.machine.cores", lambda: 4)
     with shared_machine(processes, threads):
-        assert [os.environ[name] for name in names] == [number] * 3
+        assert [os.environ[name] for name in names] == [of_operator, number, number]
     assert not any(name in os.environ for name in names)
