@@ -16,12 +16,9 @@ from rich.table import Table
 import keras_attnvariants as kav
 from keras_attnvariants.cli.commands import clear_errors
 from keras_attnvariants.utils.importing import import_tensorflow
-from keras_attnvariants.utils.importing import use_one_thread_per_operator
-from keras_attnvariants.utils.machine import MAX_PARTS
-from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.importing import train_on_parts
 
-if cores() <= MAX_PARTS:
-    use_one_thread_per_operator()  # parts of a batch are computed side by side
+train_on_parts()
 import_tensorflow()  # without its start-up messages
 
 import keras  # noqa: E402

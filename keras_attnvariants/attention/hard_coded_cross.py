@@ -91,7 +91,7 @@ class HardCodedCrossAttention(GaussianAttention):
     def make_layers(self, widths: Widths) -> None:
         super().make_layers(widths)
         # Without the small addend, 1.431 * 1000 would be rounded to less than 1431.
-        exact = np.arange(MAX_TARGET_LENGTH) * float(self.length_ratio) + 1e-9
+        exact = np.arange(MAX_TARGET_LENGTH) * self.length_ratio + 1e-9
         centres = np.floor(exact)
         fractions = np.zeros_like(exact) if self.floor else exact - centres
         self.centres = constant(centres.astype("int32"))

@@ -125,12 +125,10 @@ def gains_from_xla(model: Any) -> bool:
         model: a Keras model or any step model. One without a `compute_dtype` counts as
             float32, one without a `quantization` as not quantized.
     """
-    if name() != "tensorflow":
+    if name() != "tensorflow" or not on_cpu():
         return True
-    dtype = getattr(model, "compute_dtype", "float32")
-    quantized = getattr(model, "quantization", None) is not None
-    is_narrow = dtype != "float32" or quantized
-    return not is_narrow or not on_cpu()
+    is_quantized = getattr(model, "quantization", None) is not None
+    return getattr(model, "compute_dtype", "float32") == "float32" and not is_quantized
 
 
 def faster_floats() -> str:

@@ -246,8 +246,7 @@ def weigh_batches(model: keras.Model) -> None:
     update_state = type(tracker).update_state
 
     def counted(step: Callable[..., Any], state: Any, data: Any) -> Any:
-        x, _, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-        rows = counted_rows(x, sample_weight)
+        rows = counted_rows(data)
         tracker.update_state = lambda loss, sample_weight=None: update_state(
             tracker, loss, sample_weight=rows
         )
@@ -273,13 +272,14 @@ def place_values(values: Sequence[Tensor], variables: Sequence[Any]) -> list[Ten
     ]
 
 
-def counted_rows(x: Any, sample_weight: Tensor) -> Size | Tensor:
+def counted_rows(data: Any) -> Size | Tensor:
     """Number of rows of a batch that count for its loss.
 
     Args:
-        x: inputs, nested tensors.
-        sample_weight: `[B, ...]`. On several devices, rows of zeros do not count.
+        data: inputs, labels and sample weights `[B, ...]`, as from a dataset. On
+            several devices, rows whose weights are all 0 do not count.
     """
+    x, _, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     if keras.distribution.distribution() is None:
         return ops.shape(keras.tree.flatten(x)[0])[0]
     of_rows = ops.reshape(sample_weight, (ops.shape(sample_weight)[0], -1))

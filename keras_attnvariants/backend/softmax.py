@@ -81,11 +81,10 @@ def fused_attention(
         ValueError, RuntimeError: `flash` is True, and there is no kernel.
     """
     lengths = [ops.shape(each)[1] for each in inputs[:2]]
-    has_more = mask is not None or bias is not None
-    if flash is None and has_more and device_kind() == "tpu":
-        # Keras' TPU kernel uses only the mask of the first sentence, and no bias.
-        flash = False
-    elif flash is None and device_kind() == "gpu" and lengths[1] < KERNEL_KEYS:
+    # Keras' TPU kernel uses only the mask of the first sentence, and no bias.
+    is_wrong = device_kind() == "tpu" and not (mask is None and bias is None)
+    is_slow = device_kind() == "gpu" and lengths[1] < KERNEL_KEYS
+    if flash is None and (is_wrong or is_slow):
         flash = False
     if mask is not None:
         # cuDNN's kernel refuses masks that are not of every query.

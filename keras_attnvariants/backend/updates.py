@@ -114,7 +114,7 @@ def _on_tensorflow(
             loss = model.compute_loss(x, y, predictions, sample_weight, training=True)
             scaled = model.optimizer.scale_loss(loss)
         gradients = tape.gradient(scaled, model.trainable_weights)
-        number = ops.cast(count(y, sample_weight), "float32")
+        number = count(y, sample_weight)
         model.compute_metrics(x, y, predictions, sample_weight)
         return _added(sums, [*gradients, loss], number)
 
@@ -187,12 +187,14 @@ def _on_jax(
 
     def add_batch(state: Any, sums: Any, data: Any) -> Any:
         trainable, non_trainable, optimizer, metrics = state
-        batch = keras.utils.unpack_x_y_sample_weight(data)
+        x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
         (_, updates), gradients = gradient(
             trainable,
             non_trainable,
             metrics,
-            *batch,
+            x,
+            y,
+            sample_weight,
             training=True,
             optimizer_variables=optimizer,
         )
@@ -200,9 +202,10 @@ def _on_jax(
         variables = model.metrics_variables
         mapping = list(zip(variables, metrics, strict=True))
         with keras.StatelessScope(state_mapping=mapping) as scope:
-            logs = _measured(model, loss, predictions, data)
+            _track(model, loss, data)
+            logs = dict(model.compute_metrics(x, y, predictions, sample_weight))
         metrics = [scope.get_current_value(variable) for variable in variables]
-        totals, counted = _added(sums, gradients, count(*batch[1:]))
+        totals, counted = _added(sums, gradients, count(y, sample_weight))
         state = placed((trainable, non_trainable, optimizer, metrics))
         return logs, state, (place_values(totals, model.trainable_variables), counted)
 
@@ -228,20 +231,10 @@ def _on_jax(
     return train_function
 
 
-def _measured(
-    model: keras.Model, loss: Tensor, predictions: Tensor, data: Any
-) -> dict[str, Tensor]:
-    """The metrics after one more batch, counted as Keras counts it."""
-    x, y, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
-    _track(model, loss, data)
-    return dict(model.compute_metrics(x, y, predictions, sample_weight))
-
-
 def _track(model: keras.Model, loss: Tensor, data: Any) -> None:
     """Counts the loss of a batch in the mean that Keras reports."""
-    x, _, sample_weight = keras.utils.unpack_x_y_sample_weight(data)
     [tracker] = [metric for metric in model.metrics if metric.name == "loss"]
-    tracker.update_state(loss, sample_weight=counted_rows(x, sample_weight))
+    tracker.update_state(loss, sample_weight=counted_rows(data))
 
 
 def _zeros(weights: Any) -> tuple[list[Tensor], Tensor]:

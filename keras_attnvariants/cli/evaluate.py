@@ -85,24 +85,24 @@ def evaluate(
     lines = len(sources), sentences is None
     if references is not None:
         reference_sets = read_references(references, *lines)
-    scoring: dict[str, Any] = {
-        "metrics": task.metrics,
-        "tokenize": tokenize,
-        "samples": samples,
-        "groups": groups and first_lines("--groups", groups, *lines),
-    }
+    score = partial(
+        kav.evaluation.evaluate,
+        sources=sources,
+        references=reference_sets,
+        metrics=task.metrics,
+        tokenize=tokenize,
+        samples=samples,
+        groups=None if groups is None else first_lines("--groups", groups, *lines),
+    )
     translators = systems.translators(task, DecodingOptions(**vars(search)))
     place = f"{len(sources)} {task.source}s of {split}"
     for name in task.baselines:
-        baseline = partial(BASELINES[name], references=reference_sets)
-        report = kav.evaluation.evaluate(baseline, sources, reference_sets, **scoring)
+        report = score(partial(BASELINES[name], references=reference_sets))
         show_report(report, f"{name} on {place}", task.source)
-    for path, translate in translators.items():
-        run = with_progress(translate, str(path), task.at_once)
-        report = kav.evaluation.evaluate(
-            run, sources, reference_sets, speed_runs=speed_runs, **scoring
-        )
-        show_report(report, f"{path} on {place}", task.source)
+    for name, translate in translators.items():
+        system = with_progress(translate, name, task.at_once)
+        report = score(system, speed_runs=speed_runs)
+        show_report(report, f"{name} on {place}", task.source)
         if output is not None:
             text = "".join(f"{on_one_line(x)}\n" for x in report.hypotheses)
             output.write_text(text, "utf-8", newline="\n")

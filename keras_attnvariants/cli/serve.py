@@ -38,8 +38,7 @@ def serve(
     [bold]Example:[/bold] kav serve saved_models/multi30k
     """
     check_place("PATH", path, SAVED)
-    ports = {port, grpc_port, metrics_port}
-    if len(ports) < 3:
+    if len({port, grpc_port, metrics_port}) < 3:
         raise ValueError(
             "--port, --grpc-port and --metrics-port must differ. Received: "
             f"{port}, {grpc_port}, {metrics_port}"

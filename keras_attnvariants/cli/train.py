@@ -25,9 +25,7 @@ from keras_attnvariants.cli.train_options import StartOptions
 from keras_attnvariants.cli.train_options import SubwordOptions
 from keras_attnvariants.cli.train_options import TrainingOptions
 from keras_attnvariants.utils.importing import import_named
-from keras_attnvariants.utils.importing import use_one_thread_per_operator
-from keras_attnvariants.utils.machine import MAX_PARTS
-from keras_attnvariants.utils.machine import cores
+from keras_attnvariants.utils.importing import train_on_parts
 
 # Descriptions of data settings in a refusal to resume a run.
 DATA = {
@@ -92,8 +90,7 @@ def train(
     --run runs/multi30k --preset kav/hc-sa/multi30k
     """
     check_output_folder("--run", run.run)
-    if cores() <= MAX_PARTS:
-        use_one_thread_per_operator()  # parts of a batch are computed side by side
+    train_on_parts()
     import_modules(run.imports)
     import keras_attnvariants as kav
     from keras_attnvariants.training.model_training import check_task

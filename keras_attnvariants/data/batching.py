@@ -164,13 +164,12 @@ class BatchPlan:
 
     def _draw(self, epoch: int) -> tuple[np.ndarray, list[np.ndarray]]:
         """The order of an epoch's batches, and the pairs of each bucket in order."""
+        found = self._pairs_of_epoch(epoch)
         if self.seed is None:
-            return np.arange(self.num_batches), self._pairs_of_epoch(epoch)
+            return np.arange(self.num_batches), found
         random = np.random.default_rng([self.seed, epoch])
         order = random.permutation(self.num_batches)
-        return order, [
-            random.permutation(pairs) for pairs in self._pairs_of_epoch(epoch)
-        ]
+        return order, [random.permutation(pairs) for pairs in found]
 
 
 def _rows(count: int, batch_tokens: int, source_length: int, target_length: int) -> int:

@@ -110,9 +110,9 @@ def mix_corpora(
         cache_dir: as in `load_corpus`.
 
     Raises:
-        ValueError: there is no corpus, their tasks differ, one has no split "train",
-            the number of weights or tags is not that of the corpora, or a tag is not a
-            single word.
+        ValueError: there is no corpus, one is a mixture itself or has no split "train",
+            their tasks differ, the number of weights or tags is not that of the
+            corpora, or a tag is not a single word.
 
     Example:
 
@@ -131,11 +131,14 @@ def mix_corpora(
             "`tags` must have one entry for each corpus, `''` for none. "
             f"Received: {len(tags)} for {len(corpora)} corpora"
         )
-    used = tuple(dict.fromkeys(filter(None, tags)))
-    for tag in used:
-        check_tag(tag)
+    used = tuple(map(check_tag, dict.fromkeys(filter(None, tags))))
     for corpus in corpora:
         corpus.files(_TRAIN)
+        if corpus.mixture is not None:
+            raise ValueError(
+                "`corpora` must be from `load_corpus`: mix all of them at once. "
+                f"Received: the mixture {corpus.name}"
+            )
     if len(found := {corpus.task for corpus in corpora}) > 1:
         raise ValueError(
             "`corpora` must be of one task. Received: " + ", ".join(sorted(found))

@@ -1,5 +1,6 @@
 """Translations with their attention, for display in notebooks."""
 
+import functools
 import html
 import itertools
 import time
@@ -17,7 +18,6 @@ from keras_attnvariants.decoding import beam_search
 from keras_attnvariants.decoding.step_model import source_positions
 from keras_attnvariants.decoding.texts import TextTasks
 from keras_attnvariants.models import SearchSettings
-from keras_attnvariants.utils.typing import Tensor
 
 # Source positions of the programs that are compiled; a longer source is cut.
 LENGTHS = (16, 32, 64, 128, 256, 512, 1024)
@@ -152,21 +152,17 @@ class AlignedTranslator(TextTasks):
 
     def _search(self, ids: Sequence[int]) -> tuple[list[Hypothesis], float]:
         """The translations of a sentence, and the seconds that they took."""
-
-        def search(ids: Tensor) -> tuple[Tensor, ...]:
-            found = beam_search(
-                self.model,
-                ids,
-                beam_size=self.beam_size,
-                n_best=self.n_best,
-                return_alignments=True,
-            )
-            return found.ids, found.scores, found.lengths, found.alignments
-
+        search = functools.partial(
+            beam_search,
+            self.model,
+            beam_size=self.beam_size,
+            n_best=self.n_best,
+            return_alignments=True,
+        )
         start = time.perf_counter()
         [(_, outputs)] = self._run("aligned", search, [[ids]])
         seconds = time.perf_counter() - start
-        tokens, scores, lengths, weights = (values[0] for values in outputs)
+        tokens, scores, _, lengths, weights = (values[0] for values in outputs)
         hypotheses = [
             Hypothesis(
                 [self.pieces[i] for i in tokens[rank, : end - 1]],
@@ -218,8 +214,7 @@ def word_weights(weights: np.ndarray, target: Words, source: Words) -> np.ndarra
         `[target words, source words]`.
     """
     rows, columns = (np.eye(len(w.texts))[w.numbers] for w in (target, source))
-    counts = np.maximum(rows.sum(axis=0), 1.0)
-    return rows.T @ weights @ columns / counts[:, None]
+    return rows.T @ weights @ columns / rows.sum(axis=0)[:, None]
 
 
 def alignment_html(

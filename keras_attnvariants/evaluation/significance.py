@@ -122,7 +122,7 @@ def seed_tests(
     decided = test.confidence_interval(1 - LEVEL)
     critical = (decided.high - decided.low)[0] / 2 / errors[0]
     effect = brentq(lambda x: power(x, critical, freedom) - POWER, 0, 9 * critical)
-    needed = seeds_needed(deviation, len(groups), 1 - LEVEL)
+    needed = seeds_needed(deviation, len(groups))
     rows = np.transpose([low, high, test.pvalue, effect * errors]).tolist()
     tests = (SeedTests._make([*row, needed]) for row in rows)
     return dict(zip(systems, tests, strict=True))
@@ -159,12 +159,12 @@ def critical_value(systems: int, seeds: int, confidence: float) -> float:
     return float(test.confidence_interval(confidence).high[0] / error)
 
 
-def seeds_needed(deviation: float, systems: int, confidence: float) -> int | None:
+def seeds_needed(deviation: float, systems: int) -> int | None:
     """See `SeedTests`; the deviation is pooled, and `systems` excludes the baseline."""
 
     def finds(seeds: int) -> bool:
         effect = TARGET / deviation / math.sqrt(2 / seeds)
-        critical = critical_value(systems, seeds, confidence)
+        critical = critical_value(systems, seeds, 1 - LEVEL)
         return power(effect, critical, (systems + 1) * (seeds - 1)) >= POWER
 
     found = bisect_left(range(MAX_SEEDS + 1), True, lo=2, key=finds)

@@ -56,6 +56,10 @@ class ForeignArrays:
             )
         return array.astype("float32")
 
+    def take_bias(self, name: str, size: int) -> np.ndarray:
+        """The bias of `size` logits that has this name; zeros if there is none."""
+        return self.take(name).reshape(-1) if name in self else np.zeros(size)
+
     def check_all_taken(self) -> None:
         """Raises `ValueError` if there are arrays that were not taken."""
         if self._left:
@@ -78,7 +82,7 @@ class ForeignModel:
         source_table, target_table: embeddings `[V, width]`; one object if they are
             shared.
         output: projection to logits `[width, V]`; `None` for the target embeddings.
-        bias: bias of the logits, `[V]`; `None` for zeros.
+        bias: bias of the logits, `[V]`.
         source, target: vocabularies; one object if they are shared.
         subwords: SentencePiece models of sources and of targets.
         heads: number of heads of encoder and decoder.
@@ -92,7 +96,7 @@ class ForeignModel:
     source_table: np.ndarray
     target_table: np.ndarray
     output: np.ndarray | None
-    bias: np.ndarray | None
+    bias: np.ndarray
     source: ForeignVocabulary
     target: ForeignVocabulary
     subwords: Sequence[bytes]
@@ -121,8 +125,7 @@ def converted(foreign: ForeignModel) -> tuple[Transformer, Tokenizer]:
         "embeddings/target/embeddings": target.table(foreign.target_table),
         "embeddings/source/embeddings": source.table(foreign.source_table),
     }
-    zeros = np.zeros(len(foreign.target_table))
-    bias = target.bias(zeros if foreign.bias is None else foreign.bias)
+    bias = target.bias(foreign.bias)
     if foreign.output is None:
         tables["embeddings/bias"] = bias
     else:

@@ -58,17 +58,16 @@ LAYERS = {
 KINDS = {"kernel": "weight", "gamma": "weight", "bias": "bias", "beta": "bias"}
 
 
-def name_of(weight: str) -> str:
-    """Their name for a weight of a block: `"encoder_0/self_residual/norm/beta"`, …."""
-    block, layer, part, kind = weight.split("/")
-    stack, number = block.split("_")
-    return f"model.{stack}.layers.{number}.{LAYERS[f'{layer}/{part}']}.{KINDS[kind]}"
-
-
 def block_weight(arrays: ForeignArrays, name: str) -> np.ndarray:
-    """A weight of a block; their matrices are `[outputs, inputs]`."""
-    array = arrays.take(name_of(name))
-    return array.T if name.endswith("kernel") else array
+    """A weight of a block: `"encoder_0/self_residual/norm/beta"`, ….
+
+    Their matrices are `[outputs, inputs]`.
+    """
+    block, layer, part, kind = name.split("/")
+    stack, number = block.split("_")
+    theirs = LAYERS[f"{layer}/{part}"]
+    array = arrays.take(f"model.{stack}.layers.{number}.{theirs}.{KINDS[kind]}")
+    return array.T if kind == "kernel" else array
 
 
 def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
@@ -88,17 +87,15 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
     folder = Path(folder)
     config = DEFAULTS | read_settings(folder / "config.json")
     check_config(config)
-    arrays = ForeignArrays(*read_arrays(folder))
-    shared = "model.shared.weight"
+    arrays = read_arrays(folder)
     sides = ["model.encoder.embed_tokens.weight", "model.decoder.embed_tokens.weight"]
     head = "lm_head.weight"
     tied = [head] if config["tie_word_embeddings"] else []
     if config["share_encoder_decoder_embeddings"]:
-        source_table = target_table = arrays.take(shared, *sides, *tied)
+        source_table = target_table = arrays.take("model.shared.weight", *sides, *tied)
     else:
         source_table = arrays.take(sides[0])
         target_table = arrays.take(sides[1], *tied)
-    bias = "final_logits_bias"
     source, target = read_vocabularies(folder, config)
     options = {
         "num_layers": config["encoder_layers"],
@@ -115,7 +112,7 @@ def read_huggingface(folder: str | os.PathLike[str]) -> ForeignModel:
         source_table=source_table,
         target_table=target_table,
         output=None if tied else arrays.take(head).T,
-        bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
+        bias=arrays.take_bias("final_logits_bias", len(target_table)),
         source=source,
         target=target,
         subwords=[read_file((folder / name).resolve()) for name in SUBWORDS],
@@ -168,8 +165,8 @@ def check_config(config: Mapping[str, Any]) -> None:
         )
 
 
-def read_arrays(folder: Path) -> tuple[dict[str, np.ndarray], str]:
-    """The weights in a folder by name, and the name of their file."""
+def read_arrays(folder: Path) -> ForeignArrays:
+    """The weights in a folder."""
     path = (folder / WEIGHTS).resolve()
     if not path.is_file():
         raise FileNotFoundError(
@@ -189,7 +186,8 @@ def read_arrays(folder: Path) -> tuple[dict[str, np.ndarray], str]:
             f"Received: {path}"
         ) from error
     # Positions in MarianMT are always sinusoids, which our models compute.
-    return {k: v for k, v in found.items() if not k.endswith(POSITIONS)}, WEIGHTS
+    kept = {name: x for name, x in found.items() if not name.endswith(POSITIONS)}
+    return ForeignArrays(kept, WEIGHTS)
 
 
 def read_vocabularies(

@@ -63,14 +63,6 @@ LAYERS = {
 KINDS = {"kernel": "W", "bias": "b", "gamma": "scale", "beta": "bias"}
 
 
-def name_of(weight: str) -> str:
-    """Their name for a weight of a block: `"encoder_0/self_residual/norm/beta"`, …."""
-    block, layer, part, kind = weight.split("/")
-    stack, number = block.split("_")
-    theirs = LAYERS[f"{layer}/{part}"].format(KINDS[kind])
-    return f"{stack}_l{int(number) + 1}_{theirs}"
-
-
 def read_marian(
     folder: str | os.PathLike[str],
     weights: str | os.PathLike[str] | None = None,
@@ -104,7 +96,6 @@ def read_marian(
     else:
         source_table = arrays.take("encoder_Wemb")
         target_table = arrays.take("decoder_Wemb")
-    bias = "decoder_ff_logit_out_b"
     activation = config["transformer-ffn-activation"]
     return ForeignModel(
         arrays=arrays,
@@ -112,7 +103,7 @@ def read_marian(
         source_table=source_table,
         target_table=target_table,
         output=take_output(arrays),
-        bias=arrays.take(bias).reshape(-1) if bias in arrays else None,
+        bias=arrays.take_bias("decoder_ff_logit_out_b", len(target_table)),
         source=source,
         target=target,
         subwords=models,
@@ -162,9 +153,15 @@ def take_output(arrays: ForeignArrays) -> np.ndarray | None:
 
 
 def block_weight(arrays: ForeignArrays, name: str) -> np.ndarray:
-    """A weight of a block; their vectors are matrices of one row."""
-    array = arrays.take(name_of(name))
-    return array if name.endswith("kernel") else array.reshape(-1)
+    """A weight of a block: `"encoder_0/self_residual/norm/beta"`, ….
+
+    Their vectors are matrices of one row.
+    """
+    block, layer, part, kind = name.split("/")
+    stack, number = block.split("_")
+    theirs = LAYERS[f"{layer}/{part}"].format(KINDS[kind])
+    array = arrays.take(f"{stack}_l{int(number) + 1}_{theirs}")
+    return array if kind == "kernel" else array.reshape(-1)
 
 
 def weight_around_gelu(arrays: ForeignArrays, name: str) -> np.ndarray:

@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 from keras_attnvariants.attention.registry import PACKAGE
+from keras_attnvariants.models import templates
 from keras_attnvariants.models.base import SearchSettings
 from keras_attnvariants.utils.checks import check_choice
 from keras_attnvariants.utils.typing import NestedTensors
@@ -152,9 +153,8 @@ class Ensemble(keras.Model):
         self.quantization = mode
 
     def get_config(self) -> dict[str, Any]:
-        serialize = keras.saving.serialize_keras_object
         return {
-            "members": [serialize(member) for member in self.members],
+            "members": templates.serialize(self.members),
             "average": self.average,
             "search_settings": self.search_settings.to_dict(),
             "name": self.name,

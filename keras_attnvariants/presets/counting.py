@@ -56,15 +56,15 @@ def count_parameters(model: type[keras.Model], config: Mapping[str, Any]) -> int
     True
     """
     if not issubclass(model, Transformer):
-        return count_built(model, to_json(config))
+        return count_built(model, config)
     bare = {**config, **WITHOUT_SUBLAYERS}
-    total = count_bare = count_built(model, to_json(bare))
+    total = count_bare = count_built(model, bare)
     for argument, entry in sublayers(config):
         cls = None
         if isinstance(entry, dict):
             # A class that was registered again under the same name is another layer.
             cls = keras.saving.get_registered_object(entry.get("class_name"))
-        added = count_built(model, to_json({**bare, argument: entry}), cls) - count_bare
+        added = count_built(model, {**bare, argument: entry}, cls) - count_bare
         # A feed-forward sub-layer is added to the encoder and to the decoder.
         total += added // 2 if argument == "feed_forward" else added
     return total
@@ -92,18 +92,19 @@ def sublayers(config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def count_built(
-    model: type[keras.Model], config: str, layer: type | None = None
+    model: type[keras.Model], config: Mapping[str, Any], layer: type | None = None
 ) -> int:
     """Number of parameters of a model, built without arrays; results are cached.
 
     Args:
         model: class of the model.
-        config: its arguments, as JSON.
+        config: its arguments, in the form of its `get_config`.
         layer: a class that the name of a layer in `config` stands for.
     """
-    key = (model, config, layer)
+    text = json.dumps(config, sort_keys=True)
+    key = (model, text, layer)
     if key not in _counts:
-        built = without_arrays(lambda: model.from_config(json.loads(config)))
+        built = without_arrays(lambda: model.from_config(json.loads(text)))
         _counts[key] = built.count_params()
     return _counts[key]
 
@@ -122,8 +123,3 @@ def without_arrays(build: Callable[[], keras.Model]) -> keras.Model:
     finally:
         random.setstate(state)
         forget_variables_without_values()
-
-
-def to_json(config: Any) -> str:
-    """Text that is the same for equal configurations."""
-    return json.dumps(config, sort_keys=True)

@@ -159,17 +159,17 @@ class RunFolder:
         if self._score is not None:
             scores = scores | {self._score.name: self._score.score()}
         self._log.write("averaged", scores)
-        averaged = scores.get(self._best.monitor)
+        averaged = scores.get(best.monitor)
         value = "model" if best.best is None else f"{best.monitor} {best.best:.4g}"
         print(
             f"Best {value} at update {best.best_step}: {self.path / BEST}\n"
             f"Average of the last {self._averager.count} validated weights"
-            + ("" if averaged is None else f", {self._best.monitor} {averaged:.4g}")
+            + ("" if averaged is None else f", {best.monitor} {averaged:.4g}")
             + f": {self.path / AVERAGED}"
         )
         return TrainingResult(
             progress.step,
-            self._best.monitor,
+            best.monitor,
             best.best,
             best.best_step,
             averaged,

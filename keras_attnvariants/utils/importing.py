@@ -20,6 +20,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from keras_attnvariants.utils.machine import MAX_PARTS
+from keras_attnvariants.utils.machine import cores
 from keras_attnvariants.utils.machine import processor_features
 
 # Read by TensorFlow when it is imported: errors only.
@@ -67,6 +69,16 @@ def use_one_thread_per_operator() -> None:
     value that the user has set stays.
     """
     os.environ.setdefault("TF_NUM_INTRAOP_THREADS", "1")
+
+
+def train_on_parts() -> None:
+    """Prepares the training of a model on parts of each batch at the same time.
+
+    There is one part for each core, up to `MAX_PARTS`; with more cores, each operator
+    uses all of them. See `use_one_thread_per_operator`.
+    """
+    if cores() <= MAX_PARTS:
+        use_one_thread_per_operator()
 
 
 def import_tensorflow_text() -> Any:

@@ -16,10 +16,10 @@ ON_JAX = pytest.mark.skipif(backend.name() != "jax", reason="a function for JAX"
 
 def test_rows_count_on_several_devices_that_have_a_weight(monkeypatch):
     weights = np.array([[1, 0], [0, 0.5], [0, 0], [-0.0, 0]], "float32")
-    assert distribution.counted_rows({"ids": weights}, weights) == 4
+    assert distribution.counted_rows(({"ids": weights}, None, weights)) == 4
     monkeypatch.setattr(keras.distribution, "distribution", object)
-    assert float(distribution.counted_rows(weights, weights)) == 2
-    assert float(distribution.counted_rows(weights, weights[:, 0])) == 1
+    assert float(distribution.counted_rows((weights, None, weights))) == 2
+    assert float(distribution.counted_rows((weights, None, weights[:, 0]))) == 1
 
 
 def test_a_single_process_is_the_first_and_asks_nobody():

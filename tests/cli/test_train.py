@@ -15,6 +15,7 @@ from keras_attnvariants.cli.train import load_callbacks
 from keras_attnvariants.cli.train import named_by_options
 from keras_attnvariants.training import DifferentSettingsError
 from keras_attnvariants.training.run_settings import Difference
+from keras_attnvariants.utils import importing
 from keras_attnvariants.utils.locks import lock_folder
 from tests.cli.conftest import check_error
 from tests.cli.conftest import stdout
@@ -48,7 +49,7 @@ def test_few_cores_compute_parts_of_batches(
     monkeypatch.setenv("TF_NUM_INTRAOP_THREADS", before or "")
     if before is None:
         monkeypatch.delenv("TF_NUM_INTRAOP_THREADS")
-    monkeypatch.setattr(command, "cores", lambda: cores)
+    monkeypatch.setattr(importing, "cores", lambda: cores)
     train(kav, tmp_path, tmp_path / "nowhere")
     assert os.environ.get("TF_NUM_INTRAOP_THREADS") == after
 

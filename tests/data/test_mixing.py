@@ -91,6 +91,12 @@ def test_tags_must_be_as_many_as_the_corpora(corpora):
         mix_corpora([])
 
 
+def test_a_mixture_is_not_mixed_again(corpora, tmp_path):
+    mixture = mix_corpora(corpora, cache_dir=tmp_path)
+    with pytest.raises(ValueError, match="mix all of them at once. Received: the mix"):
+        mix_corpora([mixture, corpora[0]])
+
+
 SIZES = 300, 50, 7
 
 

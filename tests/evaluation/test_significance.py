@@ -100,7 +100,7 @@ def test_what_the_seeds_would_find():
         for seeds in (needed - 1, needed)
     ]
     assert powers[0] < POWER <= powers[1]
-    assert seeds_needed(100.0, 3, 0.95) is None
+    assert seeds_needed(100.0, 3) is None
 
 
 def test_the_correction_of_holm_by_hand():

@@ -193,13 +193,9 @@ class PhraseHeads(keras.layers.Layer):
         values = self.project(self.value_projections(), value_grams)
         return {
             "keys": self.keys(keys),
-            "value": self.by_head(self.value_lists(values)),
+            "value": self.by_head(as_lists(joined(values), self.num_orders)),
             "mask": joined(seen),
         }
-
-    def value_lists(self, values: list[Tensor]) -> Tensor:
-        """Values `[B, L, H, D]` of all orders as lists, `[B, H * N, L, D]`."""
-        return as_lists(joined(values), self.num_orders)
 
     def by_head(self, lists: Tensor) -> Tensor:
         """Concatenates lists: `[B, H * N, S, D]` to `[B, H, N * S, D]`."""
@@ -264,7 +260,8 @@ class PhraseHeads(keras.layers.Layer):
         if self.window > 1:
             keys = ops.concatenate([state["previous"], keys], axis=-1)
             previous["previous"] = keys[..., self.token_dim :]
-        lists = as_lists(keys, self.key_lists), self.value_lists([*projected])
+        values = joined([*projected])
+        lists = as_lists(keys, self.key_lists), as_lists(values, self.num_orders)
         state = self.cache.write(state, *lists, position) | previous
         memory = self.cached_memory(state, position)
         return self.queries_of_windows(queries), memory, state

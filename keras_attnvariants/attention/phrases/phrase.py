@@ -128,7 +128,6 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
             for group in self.structure.groups(self.num_heads)
         ]
         self.width = widths.query
-        self.query_reach = max(self.structure.query_orders)
         self.orders = {n for heads in self.groups for n in heads.group.orders}
         self.output_dense = self.dense_output(
             self.structure.contexts * self.num_heads * self.head_dim, self.width
@@ -196,7 +195,7 @@ class PhraseAttention(PhraseScores, SoftmaxAttention):
     ) -> State:
         """The previous inputs and, in self-attention, all keys and values."""
         state: State = {}
-        reach = self.query_reach
+        reach = max(self.structure.query_orders)
         if memory is None:
             reach = max(reach, *self.orders)
             state["groups"] = [

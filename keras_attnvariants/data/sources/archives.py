@@ -112,13 +112,12 @@ def read_member(archive: Path, name: str) -> bytes:
     with open_member(archive, name) as file:
         if not name.endswith(".gz"):
             return file.read()
-        content, size = [], 0
+        content = bytearray()
         with gzip.open(file) as unpacked:
             while block := unpacked.read(1 << 20):
-                size += len(block)
-                check_size(archive, name, size)
-                content.append(block)
-        return b"".join(content)
+                content += block
+                check_size(archive, name, len(content))
+        return bytes(content)
 
 
 def member_lines(archive: Path, name: str) -> Iterator[str]:
