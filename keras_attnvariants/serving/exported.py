@@ -42,8 +42,8 @@ class StoredWeights:
     Weights that a mixed policy would cast at every request are stored in the compute
     dtype. Matrices of 8-bit integers are stored as such. Unless the exported model
     multiplies with integers, loading it turns them into floats in the compute dtype.
-    Large matrices of float32 that an embedding multiplies by are stored transposed as
-    well: as constants of a graph they would not be faster, and TensorFlow keeps about
+    A large float32 matrix of an embedding that also projects back is stored transposed
+    as well: as a constant of a graph it would be no faster, and TensorFlow keeps about
     ten copies of a constant.
 
     Args:
@@ -52,6 +52,7 @@ class StoredWeights:
 
     Attributes:
         variables: the stored variables.
+        columns: those among them that are transposed matrices, by the id of the matrix.
         dequantized: the matrices of floats that are computed from them at loading.
         bytes: the size of all weights as they are read.
     """
@@ -197,9 +198,13 @@ class ExportedModel:
         self.steps: Any = None
         if constant and weights.bytes <= MAX_CONSTANT_BYTES:
             # A lookup reads few rows; a constant would store all of them again.
-            rows = weights.variable
-            columns = weights.transposed
-            self.steps = inference_copy(model, weights.array, True, rows, columns)
+            self.steps = inference_copy(
+                model,
+                weights.array,
+                fixed=True,
+                rows=weights.variable,
+                columns=weights.transposed,
+            )
 
     def inference_copy(self) -> Any:
         """The copy of the model that a graph computes with, while it is traced."""
