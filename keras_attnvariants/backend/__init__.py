@@ -11,6 +11,9 @@ from keras_attnvariants.backend.compilation import faster_floats as faster_float
 from keras_attnvariants.backend.compilation import gains_from_xla as gains_from_xla
 from keras_attnvariants.backend.compilation import in_xla as in_xla
 from keras_attnvariants.backend.compilation import jit as jit
+from keras_attnvariants.backend.compilation import (
+    jit_for_any_sizes as jit_for_any_sizes,
+)
 from keras_attnvariants.backend.compilation import keep_programs as keep_programs
 from keras_attnvariants.backend.compilation import keep_result as keep_result
 from keras_attnvariants.backend.compilation import kept_result as kept_result
@@ -47,6 +50,7 @@ from keras_attnvariants.backend.shapes import sizes as sizes
 from keras_attnvariants.backend.shapes import swap_rows as swap_rows
 from keras_attnvariants.backend.shapes import take as take
 from keras_attnvariants.backend.shapes import with_unknown_rows as with_unknown_rows
+from keras_attnvariants.backend.shapes import with_unknown_value as with_unknown_value
 from keras_attnvariants.backend.softmax import fused_attention as fused_attention
 from keras_attnvariants.backend.softmax import (
     has_fused_attention as has_fused_attention,

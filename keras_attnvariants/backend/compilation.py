@@ -71,6 +71,24 @@ def jit(function: Callable[..., Any], xla: bool = True) -> Callable[..., Any]:
     return jax.jit(function)
 
 
+def jit_for_any_sizes(
+    function: Callable[..., Any], weights: list[Tensor], *inputs: Tensor
+) -> Callable[..., Any]:
+    """Compiles a function once for inputs of all sizes; on TensorFlow, without XLA.
+
+    Args:
+        function: takes a list of tensors, whose shapes do not change, and then other
+            tensors.
+        weights: such a list.
+        *inputs: such other tensors, of any size.
+    """
+    import tensorflow as tf
+
+    fixed = [tf.TensorSpec(weight.shape, weight.dtype) for weight in weights]
+    free = (tf.TensorSpec([None] * len(x.shape), x.dtype) for x in inputs)
+    return tf.function(function, input_signature=(fixed, *free), autograph=False)
+
+
 def keep_programs(folder: str | os.PathLike[str]) -> None:
     """Lets JAX keep compiled programs, and load them in later processes.
 

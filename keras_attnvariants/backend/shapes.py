@@ -63,6 +63,21 @@ def with_unknown_rows(x: Tensor) -> Tensor:
     return tf.raw_ops.PlaceholderWithDefault(input=x, shape=[None, *x.shape[1:]])
 
 
+def with_unknown_value(size: Size) -> Tensor:
+    """A size as a tensor, whose value a TensorFlow graph does not know as it is built.
+
+    A loop may then change shapes that start from it.
+
+    Args:
+        size: an integer, or a scalar tensor, which is returned as it is.
+    """
+    import tensorflow as tf
+
+    if not isinstance(size, int):
+        return size
+    return tf.raw_ops.PlaceholderWithDefault(input=size, shape=[])
+
+
 def as_matrix(x: Tensor) -> Tensor:
     """`[..., D]` as `[N, D]`."""
     return x if len(x.shape) == 2 else ops.reshape(x, (-1, x.shape[-1]))

@@ -24,6 +24,9 @@ Precision = Literal["float32", "bfloat16", "int8"]
 
 # Largest number of hypotheses in a search, unless one sentence has more.
 MAX_HYPOTHESES = 512
+
+# Numbers of texts that are translated at once.
+BATCH_SIZES = (1, 8, 32, 64)
 # Kinds of folders, and files of which each kind has one.
 RUN = "the folder of a run, with log.jsonl"
 MODEL = f"{RUN}, or of a model, with {MANIFEST}"
@@ -174,6 +177,6 @@ def translator_of(
     import keras_attnvariants as kav
 
     made = kav.Translator(model, tokenizer, xla=False, **options)
-    fitting = (n for n in made.batch_sizes if n * made.beam_size <= MAX_HYPOTHESES)
+    fitting = (n for n in BATCH_SIZES if n * made.beam_size <= MAX_HYPOTHESES)
     made.batch_sizes = tuple(fitting) or (1,)
     return made

@@ -1,9 +1,9 @@
-"""Beam search with exact early stopping, in static shapes.
+"""Beam search with exact early stopping.
 
 The search works eagerly, under `keras_attnvariants.backend.jit`, and in a SavedModel,
 where the batch size is free. A translation depends neither on the rest of the batch nor
-on padding, unless the logits of the model do: in half precision, their last bits may
-depend on the shape of the batch.
+on padding, unless the logits of the model do: their last bits may depend on the shape
+of the batch, which matters in half precision.
 
 A hypothesis of length `|y|`, including EOS, has the score
 `log p(y | x) * ((5 + 1) / (5 + |y|)) ** length_penalty` (Wu et al. 2016). Of the `2 K`

@@ -1,13 +1,14 @@
-"""Search in two stages, because most translations are about as long as their source.
+"""Search position by position, in stages between which its tensors change size.
 
-The first stage has room for little more than the length of the source, so attention
-reads fewer positions. The second stage has room for all positions. If batches may have
-any size, it continues without the finished sentences. A single sentence has one stage:
-it has little to read, and its search compiles in half the time.
+Most translations are about as long as their source, and most sentences of a batch are
+done long before the last one. So a stage has room for a few positions only, because
+attention reads all that there is room for, and it ends as soon as a quarter of its
+sentences are done, without which the next stage continues. One loop around the loop
+over positions runs all stages, so a graph holds a decoding step only once.
 
-If the width of the sources is unknown before the graph runs, one loop around the loop
-over positions runs all stages, so the graph holds a decoding step only once. The first
-stage is then split into several, each with room for 16 positions more.
+XLA needs fixed shapes. There, a first stage has room for little more than the length of
+the source, and a second one for all positions. A single sentence has one stage: it has
+little to read, and its search compiles in half the time.
 """
 
 import copy
@@ -37,11 +38,15 @@ from keras_attnvariants.utils.typing import Tensor
 # Number of positions of the first stage beyond the length of the sources.
 MARGIN = 8
 
-# Where one loop runs all stages: the number of positions at first, and the number added
-# each time until the second stage.
+# Where shapes may change: the number of positions at first, and the number added each
+# time until there are `MARGIN` more than the sources have.
 STRIDE = 16
 
-# The fewest positions for which a second stage is worth its compilation.
+# Where shapes may change: a stage ends when one of this many sentences is done.
+DONE = 4
+
+# Where shapes are fixed: the fewest positions for which a second stage is worth its
+# compilation.
 MIN_SECOND_STAGE = 16
 
 
@@ -143,13 +148,8 @@ class StagedSearch:
             return_attention_scores=self.with_alignments,
         )
 
-    def for_rows(self, rows: Tensor | None, context: Any) -> Self:
-        """The search for some sentences, or for all, with their context.
-
-        Args:
-            rows: the sentences, int32 `[n]`; `None` for all.
-            context: their encoded sources.
-        """
+    def for_rows(self, rows: Tensor, context: Any) -> Self:
+        """The search for some sentences, int32 `[n]`, with their encoded sources."""
         part = copy.copy(self)
         part.context = context
         for name in self.PER_SENTENCE:
@@ -157,21 +157,28 @@ class StagedSearch:
         return part
 
     def run(self) -> Any:
-        """The state at the end of the search."""
+        """A state with the results of the search; its other fields may be empty."""
+        return self.run_in_fixed_shapes() if backend.in_xla() else self.run_in_stages()
+
+    def run_in_fixed_shapes(self) -> Any:
+        """Advances all sentences in at most two stages."""
         batch = ops.shape(self.constraints.source_ids)[0]
         source_length = self.constraints.source_width
-        if not isinstance(source_length, int):
-            return self.run_in_one_loop(source_length)
         first, *second = stage_limits(batch, source_length, self.max_length)
         state = self.advance_by(first, self.initial(room=first))
         if second:
-            state = self.run_second_stage(self.max_length - first, state)
+            state = self.with_room(self.max_length, state, self.context)
+            state = self.advance_by(self.max_length - first, state)
         return state
 
-    def run_in_one_loop(self, source_length: Tensor) -> Any:
-        """The results of the search, with `()` for all other fields of its state."""
-        first = at_most(source_length + MARGIN, self.max_length)
-        start_room = at_most(first, STRIDE)
+    def run_in_stages(self) -> Any:
+        """Advances the sentences that are not done, with room for the next positions.
+
+        Returns:
+            The results, with `()` for all other fields of the state.
+        """
+        first = at_most(self.constraints.source_width + MARGIN, self.max_length)
+        start_room = backend.with_unknown_value(at_most(first, STRIDE))
         state = self.initial(room=start_room)
         results = [getattr(state, name) for name in self.RESULTS]
         limit = ops.convert_to_tensor(self.max_length, "int32")
@@ -180,18 +187,17 @@ class StagedSearch:
             room: Tensor, rows: Tensor, results: Any, context: Any, state: Any
         ) -> tuple[Any, ...]:
             search, state = self.for_rows(rows, context), self.State(*state)
-            state = search.advance_by(room - state.position, state)
+            state = search.advance_by(room - state.position, state, DONE)
             results = [
                 replace_rows(old, getattr(state, name), rows)
                 for old, name in zip(results, self.RESULTS, strict=True)
             ]
-            # Sentences are removed at the end only: other batch sizes are other shapes.
-            is_early = ops.less(room, first)
-            going = ops.cast(ops.nonzero(is_early | ~state.done)[0], "int32")
-            room = ops.where(is_early, ops.minimum(room + STRIDE, first), limit)
+            going = ops.cast(ops.nonzero(~state.done)[0], "int32")
+            rows, state = take_rows((rows, state), going)
             context = with_structure_of(context, take_rows(context, going))
-            state = self.with_room(room, state, going, context)
-            rows = ops.take(rows, going)
+            more = ops.where(room < first, ops.minimum(room + STRIDE, first), limit)
+            room = ops.where(state.position < room, room, more)
+            state = self.with_room(room, state, context)
             return room, rows, results, context, tuple(state)
 
         def is_unfinished(room: Tensor, rows: Tensor, *parts: Any) -> Tensor:
@@ -205,44 +211,37 @@ class StagedSearch:
         empty = dict.fromkeys(self.State._fields, ())
         return self.State(**empty | dict(zip(self.RESULTS, results, strict=True)))
 
-    def advance_by(self, positions: Size, state: Any) -> Any:
-        """Advances by a number of positions, or until all sentences are done."""
+    def advance_by(self, positions: Size, state: Any, share: int = 1) -> Any:
+        """Advances by a number of positions, or until enough sentences are done.
+
+        Args:
+            positions: how many, at most.
+            state: the state so far.
+            share: how many sentences there are, at most, for each one that is done.
+        """
+
+        def is_stage(*state: Any) -> Tensor:
+            done = self.State(*state).done
+            return share * ops.sum(ops.cast(done, "int32")) < ops.shape(done)[0]
+
         state = ops.while_loop(
-            lambda *state: ops.any(~self.State(*state).done),
+            is_stage,
             lambda *state: tuple(self.advance(self.State(*state))),
             tuple(state),
             maximum_iterations=positions,
         )
         return self.State(*state)
 
-    def run_second_stage(self, positions: int, state: Any) -> Any:
-        """Advances the sentences that are not done, with room for all positions."""
-        rows = None  # all of them, where shapes are fixed
-        if not backend.in_xla():
-            rows = ops.cast(ops.nonzero(~state.done)[0], "int32")
-        search = self.for_rows(rows, take_rows(self.context, rows))
-        part = self.with_room(self.max_length, state, rows, search.context)
-        part = search.advance_by(positions, part)
-        changed = {
-            name: replace_rows(getattr(state, name), getattr(part, name), rows)
-            for name in self.RESULTS
-        }
-        return state._replace(**changed)
-
-    def with_room(
-        self, room: Size, state: Any, rows: Tensor | None, context: Any
-    ) -> Any:
-        """The state of some or all sentences, with room for more positions.
+    def with_room(self, room: Size, state: Any, context: Any) -> Any:
+        """The state of sentences with room for a number of positions.
 
         Args:
             room: the number of positions.
-            state: state of all sentences.
-            rows: int32 `[n]`, or `None` for all.
-            context: context of the sentences to keep.
+            state: state of the sentences.
+            context: their encoded sources.
         """
-        part = take_rows(state, rows)
         larger = self.model.initial_state(context, self.beams, room)
-        return part._replace(model_state=pad_state(part.model_state, larger))
+        return state._replace(model_state=pad_state(state.model_state, larger))
 
 
 def stage_limits(batch: Size, source_length: int, max_length: int) -> tuple[int, ...]:

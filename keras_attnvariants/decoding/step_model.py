@@ -60,9 +60,12 @@ class StepModel(Protocol):
         """The context of source ids, int `[B, S]`."""
 
     def initial_state(
-        self, context: NestedTensors, beams: int, max_length: int
+        self, context: NestedTensors, beams: int, max_length: Size
     ) -> NestedTensors:
-        """The state of `beams` hypotheses per sentence before the first position."""
+        """The state of `beams` hypotheses per sentence before the first position.
+
+        On TensorFlow, `max_length` is a tensor unless XLA compiles the search.
+        """
 
     def step(
         self,
@@ -164,24 +167,19 @@ def with_structure_of(old: NestedTensors, new: NestedTensors) -> NestedTensors:
     return keras.tree.pack_sequence_as(old, keras.tree.flatten(new))
 
 
-def take_rows(tree: NestedTensors, rows: Tensor | None) -> NestedTensors:
-    """The given rows, int32 `[n]`, of all tensors; all rows if `rows` is `None`.
-
-    Single values do not change.
-    """
-    if rows is None:
-        return tree
+def take_rows(tree: NestedTensors, rows: Tensor) -> NestedTensors:
+    """The given rows, int32 `[n]`, of all tensors. Single values do not change."""
     return keras.tree.map_structure(
         lambda x: ops.take(x, rows, axis=0) if len(getattr(x, "shape", ())) else x, tree
     )
 
 
-def select_sentences(options: Options, rows: Tensor | None) -> Options:
+def select_sentences(options: Options, rows: Tensor) -> Options:
     """Copies an object, with only the rows of some sentences in its tensors.
 
     Args:
         options: the object; its tensors are `[B, ...]`.
-        rows: the sentences, int32 `[n]`; `None` for all.
+        rows: the sentences, int32 `[n]`.
     """
     part = copy.copy(options)
     for name, value in vars(options).items():
@@ -191,11 +189,9 @@ def select_sentences(options: Options, rows: Tensor | None) -> Options:
 
 
 def replace_rows(
-    tree: NestedTensors, part: NestedTensors, rows: Tensor | None
+    tree: NestedTensors, part: NestedTensors, rows: Tensor
 ) -> NestedTensors:
     """`tree`, in which `part` replaces the rows that `take_rows` took."""
-    if rows is None:
-        return part
     index = rows[:, None]
     return keras.tree.map_structure(
         lambda x, y: ops.scatter_update(x, index, y), tree, part

@@ -83,6 +83,9 @@ class TextTasks:
         self._stride = getattr(model, "source_stride", 1)
         self.tokenizer = tokenizer
         self._xla = backend.gains_from_xla(model) if xla is None else xla
+        # XLA needs fixed shapes, which other step models may rely on.
+        is_xla = self._xla or backend.name() == "jax"
+        self._has_fixed_shapes = is_xla or not isinstance(model, keras.Model)
         self._variables: Sequence[keras.Variable] = getattr(model, "variables", [])
         self._compiled: dict[Hashable, Callable[..., Any]] = {}
 
@@ -174,6 +177,8 @@ class TextTasks:
         for rows, size, length in plan_batches(
             lengths, self.batch_sizes, self.source_lengths
         ):
+            if not self._has_fixed_shapes:
+                size, length = len(rows), lengths[rows[0]]
             pad_id = self.model.pad_id
             widths = length * self._stride, length - 1
             inputs = [
@@ -189,7 +194,8 @@ class TextTasks:
     ) -> list[np.ndarray]:
         """The outputs of a function with the current weights of the model.
 
-        The function is compiled once for each task and shape.
+        The function is compiled once for each task and, if shapes are fixed, for each
+        shape.
         """
 
         def traced(weights: list[Tensor], *inputs: Tensor) -> Any:
@@ -199,11 +205,17 @@ class TextTasks:
             with keras.StatelessScope(state_mapping=pairs):
                 return function(*inputs)
 
-        key = (task, *(array.shape for array in inputs))
-        if key not in self._compiled:
-            self._compiled[key] = backend.jit(traced, xla=self._xla)
         weights = [backend.local_value(variable) for variable in self._variables]
-        outputs = self._compiled[key](weights, *map(ops.convert_to_tensor, inputs))
+        given = (weights, *map(ops.convert_to_tensor, inputs))
+        fixed = self._has_fixed_shapes
+        key = (task, *(array.shape for array in inputs)) if fixed else task
+        if key not in self._compiled:
+            self._compiled[key] = (
+                backend.jit(traced, xla=self._xla)
+                if fixed
+                else backend.jit_for_any_sizes(traced, *given)
+            )
+        outputs = self._compiled[key](*given)
         return [
             ops.convert_to_numpy(output) for output in outputs if output is not None
         ]

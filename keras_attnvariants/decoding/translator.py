@@ -29,11 +29,13 @@ class Translator(TextTasks):
 
     Texts are tokenized, sorted by length and packed into batches of the shapes
     `batch_sizes` x `source_lengths`. The search is compiled once for each shape that
-    occurs, at most `len(batch_sizes) * len(source_lengths)` times. Translations are in
-    the order of the texts, and do not depend on the texts around them. A text that is
-    empty or white space has the empty translation, without running the model. A text of
-    more tokens than the largest of `source_lengths` is truncated, with a warning the
-    first time.
+    occurs, at most `len(batch_sizes) * len(source_lengths)` times. Without XLA, a Keras
+    model on TensorFlow needs no fixed shapes: batches have up to the largest of
+    `batch_sizes`, no padding beyond their longest text, and the search is compiled
+    once. Translations are in the order of the texts, and do not depend on the texts
+    around them. A text that is empty or white space has the empty translation, without
+    running the model. A text of more tokens than the largest of `source_lengths` is
+    truncated, with a warning the first time.
 
     Args:
         model: a step model, see `keras_attnvariants.decoding.StepModel`. Its current

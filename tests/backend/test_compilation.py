@@ -60,6 +60,24 @@ def test_traced_once_per_shape():
     assert [tuple(shape) for shape in traced] == [(2,), (3,)]
 
 
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+def test_traced_once_for_all_sizes():
+    traced = []
+
+    def function(weights, x, y):
+        traced.append((*weights, x, y))
+        return ops.matmul(x, weights[0]) * y
+
+    weights = [ops.ones((3, 2))]
+    pairs = [(ops.ones((rows, 3)), ops.ones((rows, 1))) for rows in (4, 1, 9)]
+    compiled = backend.jit_for_any_sizes(function, weights, *pairs[0])
+    for x, y in pairs:
+        found = compiled([2 * weights[0]], x, y)
+        np.testing.assert_array_equal(found, np.full((len(x), 2), 6.0))
+    [shapes] = [[tuple(x.shape) for x in each] for each in traced]
+    assert shapes == [(3, 2), (None, None), (None, None)]
+
+
 def test_xla_really_compiles():
     if backend.name() != "tensorflow":
         pytest.skip("JAX has no other way")

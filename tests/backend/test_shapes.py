@@ -91,6 +91,23 @@ def test_a_loop_may_change_a_number_of_rows_that_is_forgotten():
     np.testing.assert_array_equal(halved(rows), rows[:3])
 
 
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+def test_a_loop_may_change_a_size_that_is_forgotten():
+    import tensorflow as tf
+
+    @tf.function
+    def grown():
+        size = backend.with_unknown_value(2)
+        assert backend.with_unknown_value(size) is size
+        x = ops.zeros((3, size))
+        assert x.shape.as_list() == [3, None]
+        return tf.while_loop(
+            lambda x: tf.shape(x)[1] < 7, lambda x: (tf.concat([x, x], 1),), (x,)
+        )[0]
+
+    assert grown().shape == (3, 8)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int32", "float16"])
 @pytest.mark.parametrize(
     "shape, axis", [((2, 3, 4), 1), ((2, 3), 1), ((5,), 0), ((2, 3, 5, 3), 2)]

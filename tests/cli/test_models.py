@@ -54,6 +54,7 @@ def test_numbered_versions_are_a_saved_model(tmp_path):
 
 def test_wide_beams_are_searched_for_fewer_sentences_at_once(run_folder):
     loaded = models.load(run_folder)
-    for beam_size, expected in ((16, (1, 8, 32)), (64, (1, 8)), (1000, (1,))):
+    sizes = (8, (1, 8, 32, 64)), (16, (1, 8, 32)), (64, (1, 8)), (1000, (1,))
+    for beam_size, expected in sizes:
         translator = models.translator_of(*loaded, beam_size=beam_size)
         assert translator.batch_sizes == expected

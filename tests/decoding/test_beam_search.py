@@ -261,8 +261,12 @@ def test_stopping_early_never_changes_the_result(exponent, n_best, monkeypatch):
     # A live hypothesis with the best score of all is never given up.
     monkeypatch.setattr(LengthNormalization, "best_from", lambda self, length: 0.0)
     late = run()
-    for one, other in zip(early[:4], late[:4], strict=True):
-        np.testing.assert_array_equal(one, other)
+    np.testing.assert_array_equal(early.ids, late.ids)
+    for name in ("scores", "log_probs"):
+        # Products of other numbers of rows may round otherwise.
+        np.testing.assert_allclose(
+            getattr(early, name), getattr(late, name), rtol=1e-6, atol=1e-6
+        )
 
 
 @pytest.mark.parametrize(

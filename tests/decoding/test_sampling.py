@@ -204,7 +204,7 @@ def test_constraints_hold(options):
     assert len(np.unique(found.ids[:, 0, 2])) > 1
 
 
-def test_samples_go_on_in_the_second_stage(monkeypatch):
+def test_samples_go_on_in_later_stages(monkeypatch):
     model, sources = RecurrentModel(seed=3, eos_bias=1.0), random_sources(40)
     options = {"seed": list(range(40)), "temperature": [1.0] * 20 + [0.7] * 20}
     found = search(model, sources, sample, **options)
@@ -212,7 +212,7 @@ def test_samples_go_on_in_the_second_stage(monkeypatch):
     assert (found.lengths > first).any() and (found.lengths <= first).any()
     monkeypatch.setattr(staged_search, "MIN_SECOND_STAGE", 1000)
     np.testing.assert_array_equal(
-        found.ids, search(model, sources, sample, **options).ids
+        found.ids, search(model, sources, sample, xla=True, **options).ids
     )
 
 

@@ -1,6 +1,7 @@
-"""Searches in two stages find the same as in one."""
+"""Searches in several stages find the same as in one."""
 
 import functools
+import itertools
 
 import numpy as np
 import pytest
@@ -60,13 +61,18 @@ class CountingModel(RecurrentModel):
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_finished_sentences_take_no_part_in_the_second_stage(beam_size):
+def test_sentences_leave_when_a_quarter_of_them_is_done(beam_size, monkeypatch):
+    for name in ("STRIDE", "MARGIN"):  # room for all positions from the start
+        monkeypatch.setattr(module, name, 1000)
     model = CountingModel(seed=3)
-    found = beam_search(model, SOURCES, beam_size=beam_size)
-    late = int((np.asarray(found.lengths)[:, 0] > FIRST).sum())
-    assert 0 < late < len(SOURCES), "sentences have to end in both stages"
-    assert model.rows[FIRST - 1] == len(SOURCES)
-    assert 0 < model.rows[FIRST] < len(SOURCES)
+    sources = np.concatenate([SOURCES, random_sources(10, width=SOURCES.shape[1])])
+    found = beam_search(model, sources, beam_size=beam_size)
+    rows = [model.rows[position] for position in sorted(model.rows)]
+    assert rows[0] == len(sources) and len(set(rows)) > 2
+    for before, after in itertools.pairwise(rows):
+        assert after == before or after <= before - before / module.DONE
+    for position, count in model.rows.items():
+        assert count >= (found.lengths.numpy()[:, 0] > position).sum()
 
 
 def same(found, expected):
@@ -87,7 +93,7 @@ def in_one_stage(request):
     options = {"beam_size": beam_size, "n_best": n_best, "return_alignments": True}
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "MIN_SECOND_STAGE", 1000)
-        expected = search(model, sources, **options)
+        expected = search(model, sources, xla=True, **options)
     late = expected.lengths[:, 0] > FIRST
     assert late.any() and not late.all()
     return model, options, sources, expected
@@ -152,14 +158,15 @@ def test_a_fixed_number_of_sentences_of_any_width():
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="JAX traces loops twice")
+@pytest.mark.parametrize("xla", [False, True])
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_a_step_for_a_sentence_alone_is_compiled_once(beam_size):
+def test_a_step_for_a_sentence_alone_is_compiled_once(beam_size, xla):
     model = TracedModel(seed=3, eos_bias=-1.0)
-    options = {"beam_size": beam_size, "return_alignments": True}
+    options = {"beam_size": beam_size, "return_alignments": True, "xla": xla}
     alone = search(model, SOURCES[:1], **options)
     assert model.traced == 1
     both = search(model, SOURCES[:2], **options)
-    assert model.traced == 3
+    assert model.traced == (3 if xla else 2)  # with XLA, one for each stage
     first = [None if values is None else values[:1] for values in both]
     same(type(both)(*first), alone)
 
@@ -220,8 +227,9 @@ def test_every_state_grows(monkeypatch, role, name, number):
         spec = tf.TensorSpec([None, None], tf.int32)
         run = tf.function(functools.partial(beam_search, model, **options), [spec])
         same(numpy(run(SOURCES)), found)
+        same(search(model, SOURCES, xla=True, **options), found)
     monkeypatch.setattr(module, "MIN_SECOND_STAGE", 1000)
-    same(found, search(model, SOURCES, **options))
+    same(found, search(model, SOURCES, xla=True, **options))
 
 
 def test_sums_and_products_with_the_impossible_stay_impossible():

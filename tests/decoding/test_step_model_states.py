@@ -87,12 +87,6 @@ def test_single_values_belong_to_all_rows():
     np.testing.assert_array_equal(array(found.each), array(options.each)[[2, 0]])
 
 
-def test_without_rows_all_are_taken_and_replaced():
-    tree, part = {"x": tensor(2)}, {"x": tensor(2, seed=1)}
-    assert take_rows(tree, None) is tree
-    assert replace_rows(tree, part, None) is part
-
-
 def test_states_are_padded_with_zeros_after_their_rows():
     state = {"cache": tensor(2, 3, 1), "sum": tensor(2, 3)}
     larger = {"cache": ops.ones((4, 5, 1)), "sum": ops.ones((4, 3))}

@@ -4,6 +4,8 @@ import keras
 import numpy as np
 import pytest
 
+import keras_attnvariants as kav
+from keras_attnvariants import backend
 from keras_attnvariants.decoding import Translation
 from keras_attnvariants.decoding import Translator
 from keras_attnvariants.decoding import beam_search
@@ -128,6 +130,23 @@ def test_compilations_are_bounded_and_counted():
     # Only what is new is compiled: one shape of a search for more hypotheses.
     translator.translate_nbest(["a b"], n_best=2)
     assert translator.num_compilations == 5
+
+
+@pytest.mark.skipif(backend.name() != "tensorflow", reason="shapes are fixed on JAX")
+def test_a_keras_model_without_xla_is_compiled_once_for_all_shapes():
+    attention = kav.DotProductAttention(num_heads=2)
+    model = kav.Transformer(9, 1, 8, 16, attention, attention, attention, max_length=12)
+    free = Translator(model, Tokenizer(), xla=False, **OPTIONS, **SHAPES)
+    fixed = Translator(model, Tokenizer(), xla=True, **OPTIONS, **SHAPES)
+    texts = random_texts(20)
+    for some in (texts, texts[:3], texts[5:6]):
+        assert free.translate(some) == fixed.translate(some)
+        np.testing.assert_allclose(
+            free.score(some, some)[0], fixed.score(some, some)[0], atol=1e-4
+        )
+        samples = [each.sample(some, seed=4) for each in (free, fixed)]
+        assert [x.text for x in samples[0]] == [x.text for x in samples[1]]
+    assert free.num_compilations == 3 < fixed.num_compilations
 
 
 def test_long_texts_are_truncated_counted_and_flagged_once():
