@@ -77,10 +77,9 @@ def jit_for_any_sizes(
     """Compiles a function once for inputs of all sizes; on TensorFlow, without XLA.
 
     Args:
-        function: takes a list of tensors, whose shapes do not change, and then other
-            tensors.
-        weights: such a list.
-        *inputs: such other tensors, of any size.
+        function: takes a list of weights and any number of inputs, all of them tensors.
+        weights: examples of the weights, whose shapes do not change.
+        *inputs: examples of the inputs, whose number of axes does not change.
     """
     import tensorflow as tf
 

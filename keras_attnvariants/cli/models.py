@@ -27,6 +27,7 @@ MAX_HYPOTHESES = 512
 
 # Numbers of texts that are translated at once.
 BATCH_SIZES = (1, 8, 32, 64)
+
 # Kinds of folders, and files of which each kind has one.
 RUN = "the folder of a run, with log.jsonl"
 MODEL = f"{RUN}, or of a model, with {MANIFEST}"

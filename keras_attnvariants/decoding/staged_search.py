@@ -2,9 +2,9 @@
 
 Most translations are about as long as their source, and most sentences of a batch are
 done long before the last one. So a stage has room for a few positions only, because
-attention reads all that there is room for, and it ends as soon as a quarter of its
-sentences are done, without which the next stage continues. One loop around the loop
-over positions runs all stages, so a graph holds a decoding step only once.
+attention reads all that there is room for. It ends as soon as a quarter of its
+sentences are done, and the next stage continues with the others. One loop around the
+loop over positions runs all stages, so a graph holds a decoding step only once.
 
 XLA needs fixed shapes. There, a first stage has room for little more than the length of
 the source, and a second one for all positions. A single sentence has one stage: it has
@@ -42,7 +42,7 @@ MARGIN = 8
 # time until there are `MARGIN` more than the sources have.
 STRIDE = 16
 
-# Where shapes may change: a stage ends when one of this many sentences is done.
+# Where shapes may change: a stage ends when one in this many sentences is done.
 DONE = 4
 
 # Where shapes are fixed: the fewest positions for which a second stage is worth its
@@ -211,18 +211,18 @@ class StagedSearch:
         empty = dict.fromkeys(self.State._fields, ())
         return self.State(**empty | dict(zip(self.RESULTS, results, strict=True)))
 
-    def advance_by(self, positions: Size, state: Any, share: int = 1) -> Any:
+    def advance_by(self, positions: Size, state: Any, one_in: int = 1) -> Any:
         """Advances by a number of positions, or until enough sentences are done.
 
         Args:
             positions: how many, at most.
             state: the state so far.
-            share: how many sentences there are, at most, for each one that is done.
+            one_in: it is enough if one in this many sentences is done.
         """
 
         def is_stage(*state: Any) -> Tensor:
             done = self.State(*state).done
-            return share * ops.sum(ops.cast(done, "int32")) < ops.shape(done)[0]
+            return one_in * ops.sum(ops.cast(done, "int32")) < ops.shape(done)[0]
 
         state = ops.while_loop(
             is_stage,

@@ -83,7 +83,7 @@ class TextTasks:
         self._stride = getattr(model, "source_stride", 1)
         self.tokenizer = tokenizer
         self._xla = backend.gains_from_xla(model) if xla is None else xla
-        # XLA needs fixed shapes, which other step models may rely on.
+        # XLA needs fixed shapes; step models that are no Keras models may need them.
         is_xla = self._xla or backend.name() == "jax"
         self._has_fixed_shapes = is_xla or not isinstance(model, keras.Model)
         self._variables: Sequence[keras.Variable] = getattr(model, "variables", [])

@@ -99,7 +99,7 @@ def test_greedy_search_of_each_sentence(model, options, as_tensors, xla):
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
-def test_options_follow_their_sentences_into_the_second_stage(beam_size):
+def test_options_follow_their_sentences_into_later_stages(beam_size):
     model, sources = RecurrentModel(seed=3, eos_bias=-1.0), random_sources(6)
     first = sources.shape[1] + staged_search.MARGIN
     options = {
