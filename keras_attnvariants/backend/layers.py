@@ -14,10 +14,19 @@ from typing import Any
 import keras
 from keras import ops
 
+from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name as backend_name
+from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.backend.shapes import as_matrix
 from keras_attnvariants.backend.shapes import with_lead_of
 from keras_attnvariants.utils.typing import Tensor
+
+# Sizes of kernels whose gradient takes twice as long as it should on a CPU: one side is
+# a multiple of `CONFLICTING`, so that rows lie in the same sets of the processor's
+# cache, and the other side is at most `NARROW`.
+CONFLICTING, NARROW = 512, 320
+# Distance of a part from such a multiple: one line of the cache, in float32.
+LINE = 16
 
 # An element is dropped if its random 16-bit integer is below `rate` times this number.
 LEVELS = 2**16
@@ -41,12 +50,62 @@ class Quantized(keras.layers.Layer):
 class Dense(Quantized, keras.layers.Dense):
     """`keras.layers.Dense` that first reshapes inputs `[..., I]` to a matrix `[N, I]`.
 
-    TensorFlow can then add biases and apply activations within the product.
+    TensorFlow can then add biases and apply activations within the product. The
+    gradient of a kernel such as 256 x 1024 is computed in two parts, where that is
+    faster.
     """
 
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
-        outputs = super().call(as_matrix(inputs), training)
+        rows = as_matrix(inputs)
+        if training and self._has_slow_gradient():
+            kernel = ops.cast(self.kernel, self.compute_dtype)  # reads a variable
+            outputs = divided_gradient_product(rows, kernel)
+            if self.bias is not None:
+                outputs = ops.add(outputs, self.bias)
+            if self.activation is not None:
+                outputs = self.activation(outputs)
+        else:
+            outputs = super().call(rows, training)
         return with_lead_of(inputs, outputs)
+
+    def _has_slow_gradient(self) -> bool:
+        """Whether the kernel's gradient is faster in parts; measured in float32."""
+        narrow, wide = sorted(self.kernel.shape)
+        is_float32 = self.compute_dtype == "float32" and on_cpu() and not in_xla()
+        return is_float32 and narrow <= NARROW and wide % CONFLICTING == 0
+
+
+def divided_gradient_product(inputs: Tensor, kernel: Tensor) -> Tensor:
+    """A product of matrices that computes the gradient of the kernel in two parts.
+
+    Values and gradients are those of the plain product.
+
+    Args:
+        inputs: `[N, I]`.
+        kernel: `[I, O]`; its longer side is divided.
+    """
+    is_tall = kernel.shape[0] > kernel.shape[1]
+    border = [max(kernel.shape) // 2 + LINE]
+
+    @ops.custom_gradient
+    def product(x: Tensor, matrix: Tensor) -> tuple[Tensor, Any]:
+        def gradients(upstream: Tensor) -> tuple[Tensor, Tensor]:
+            if is_tall:
+                parts = [
+                    ops.matmul(ops.transpose(part), upstream)
+                    for part in ops.split(x, border, axis=1)
+                ]
+            else:
+                parts = [
+                    ops.matmul(ops.transpose(x), part)
+                    for part in ops.split(upstream, border, axis=1)
+                ]
+            of_matrix = ops.concatenate(parts, axis=0 if is_tall else 1)
+            return ops.matmul(upstream, ops.transpose(matrix)), of_matrix
+
+        return ops.matmul(x, matrix), gradients
+
+    return product(inputs, kernel)
 
 
 class Embedding(Quantized, keras.layers.Embedding):

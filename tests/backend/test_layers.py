@@ -1,4 +1,4 @@
-"""Dropout and layer normalization, against those of Keras."""
+"""Dense layers, dropout and layer normalization, against those of Keras."""
 
 import keras
 import numpy as np
@@ -6,10 +6,12 @@ import pytest
 from keras import ops
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import Dense
 from keras_attnvariants.backend import Dropout
 from keras_attnvariants.backend import Embedding
 from keras_attnvariants.backend import LayerNormalization
 from keras_attnvariants.backend import ReversibleEmbedding
+from keras_attnvariants.backend import layers
 
 
 def dropped(shape, rate=0.3, seed=1, dtype="float32"):
@@ -234,3 +236,55 @@ def test_a_table_is_quantized(kind):
     layer.build()
     layer.quantize("int8")
     assert {w.dtype for w in layer.weights if w.name == "embeddings"} == {"int8"}
+
+
+@pytest.mark.skipif(keras.backend.backend() != "tensorflow", reason="of TensorFlow")
+@pytest.mark.parametrize(
+    ("widths", "is_divided"),
+    [((20, 512), True), ((512, 20), True), ((20, 500), False), ((512, 512), False)],
+)
+@pytest.mark.parametrize("use_bias", [True, False])
+@pytest.mark.parametrize("compiled", [True, False])
+def test_gradients_in_parts_are_those_of_keras(
+    widths, is_divided, use_bias, compiled, monkeypatch
+):
+    import tensorflow as tf
+
+    calls = []
+    divided = layers.divided_gradient_product
+
+    def product(*matrices):
+        calls.append(matrices)
+        return divided(*matrices)
+
+    monkeypatch.setattr(layers, "divided_gradient_product", product)
+    rng = np.random.default_rng(0)
+    inputs = ops.convert_to_tensor(rng.normal(size=(3, 7, widths[0])), "float32")
+    factors = rng.normal(size=(3, 7, widths[1])).astype("float32")
+
+    def gradients(kind):
+        layer = kind(widths[1], use_bias=use_bias, activation="relu")
+        layer.build(inputs.shape)
+        rng = np.random.default_rng(1)
+        layer.set_weights([rng.normal(size=w.shape) for w in layer.weights])
+
+        def run(x):
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                outputs = layer(x, training=True)
+            weights = [weight.value for weight in layer.weights]
+            return outputs, tape.gradient(outputs, [x, *weights], factors)
+
+        return (tf.function(run) if compiled else run)(inputs)
+
+    found, expected = gradients(Dense), gradients(keras.layers.Dense)
+    assert bool(calls) == is_divided
+    for one, other in zip(*map(tf.nest.flatten, (found, expected)), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-5, atol=1e-4)
+
+
+def test_gradients_are_in_one_part_in_inference_and_bfloat16(monkeypatch):
+    monkeypatch.setattr(layers, "divided_gradient_product", None)
+    for policy, training in (("float32", False), ("mixed_bfloat16", True)):
+        layer = Dense(512, dtype=policy)
+        assert layer(ops.ones((2, 20)), training=training).shape == (2, 512)
