@@ -58,7 +58,7 @@ class Dense(Quantized, keras.layers.Dense):
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         rows = as_matrix(inputs)
         if training and self._has_slow_gradient():
-            kernel = ops.cast(self.kernel, self.compute_dtype)  # reads a variable
+            kernel = ops.cast(self.kernel, self.compute_dtype)  # not the variable
             outputs = divided_gradient_product(rows, kernel)
             if self.bias is not None:
                 outputs = ops.add(outputs, self.bias)
@@ -91,15 +91,10 @@ def divided_gradient_product(inputs: Tensor, kernel: Tensor) -> Tensor:
     def product(x: Tensor, matrix: Tensor) -> tuple[Tensor, Any]:
         def gradients(upstream: Tensor) -> tuple[Tensor, Tensor]:
             if is_tall:
-                parts = [
-                    ops.matmul(ops.transpose(part), upstream)
-                    for part in ops.split(x, border, axis=1)
-                ]
+                pairs = [(part, upstream) for part in ops.split(x, border, axis=1)]
             else:
-                parts = [
-                    ops.matmul(ops.transpose(x), part)
-                    for part in ops.split(upstream, border, axis=1)
-                ]
+                pairs = [(x, part) for part in ops.split(upstream, border, axis=1)]
+            parts = [ops.matmul(ops.transpose(a), b) for a, b in pairs]
             of_matrix = ops.concatenate(parts, axis=0 if is_tall else 1)
             return ops.matmul(upstream, ops.transpose(matrix)), of_matrix
 
