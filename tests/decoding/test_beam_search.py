@@ -311,5 +311,6 @@ def test_a_search_may_end_with_the_best_few(model, sources, needed):
     np.testing.assert_array_equal(found.ids[:, :needed], fewer.ids)
     np.testing.assert_array_equal(found.scores[:, :needed], fewer.scores)
     every = search(model, sources, n_best=4, **options)
-    assert (found.scores[:, needed:] <= every.scores[:, needed:]).all()
-    assert (found.scores[:, 3] < every.scores[:, 3]).any()
+    # Rounding depends on the sentences that are left in the batch.
+    assert (found.scores[:, needed:] <= every.scores[:, needed:] + 1e-5).all()
+    assert (found.scores[:, 3] < every.scores[:, 3] - 1e-5).any()

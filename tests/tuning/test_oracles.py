@@ -77,7 +77,9 @@ def test_the_trial_of_a_process_that_has_ended_is_continued(tmp_path, capsys, na
     first = make(tmp_path)
     lost = first.create_trial("a")
     first.leave_trial()
-    trial = make(tmp_path).create_trial(name)
+    # It holds the lock as long as it exists.
+    second = make(tmp_path)
+    trial = second.create_trial(name)
     assert trial.trial_id == lost.trial_id == "0"
     assert trial.hyperparameters.values == lost.hyperparameters.values
     assert capsys.readouterr().out == "Trial 0 is continued.\n"

@@ -26,17 +26,17 @@ def connect(service, protocol, **options):
 
 def test_it_starts_without_tensorflow():
     code = (
-        "import sys, time\n"
+        "import sys\n"
         "from keras_attnvariants.serving import Client\n"
         "for address in ('localhost:1', 'http://localhost:1'):\n"
         "    Client(address, 'm').close()\n"
         "heavy = {'tensorflow', 'tensorflow_serving', 'keras', 'jax'}\n"
-        "print(heavy & set(sys.modules) or 'none', time.process_time() < 1)"
+        "print(heavy & set(sys.modules) or 'none')"
     )
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     )
-    assert done.stdout.split() == ["none", "True"]
+    assert done.stdout.split() == ["none"]
 
 
 @BOTH
