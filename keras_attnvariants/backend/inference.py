@@ -45,6 +45,7 @@ def inference_copy(
     fixed: bool = False,
     rows: Values | None = None,
     columns: Values | None = None,
+    pads: bool = True,
 ) -> Any:
     """A copy of a model or layer that holds its weights in the form for decoding.
 
@@ -63,9 +64,12 @@ def inference_copy(
         rows: returns the matrix in which a reversible embedding looks up ids, in its
             compute dtype; by default the same as `values`.
         columns: returns the matrix `[D, V]` by which a reversible embedding multiplies,
-            in its compute dtype, or `None` for the transpose of `values`, the default.
+            in its compute dtype, or `None` for the transpose of `values`, the default;
+            columns of zeros may follow.
+        pads: whether columns of zeros are added to matrices where TensorFlow is then
+            faster; not for other programs that run a graph.
     """
-    return _Copier(values or current_value, fixed, rows, columns).copy(model)
+    return _Copier(values or current_value, fixed, rows, columns, pads).copy(model)
 
 
 def shallow_copy(original: Any, **attributes: Any) -> Any:
@@ -88,13 +92,14 @@ class _Copier:
     """Copies objects that refer to each other, each of them once.
 
     Args:
-        values, fixed, rows, columns: as for `inference_copy`.
+        values, fixed, rows, columns, pads: as for `inference_copy`.
     """
 
     values: Values
     fixed: bool
     rows: Values | None
     columns: Values | None
+    pads: bool
     # Copies by the id of the original, which is kept so that its id is not reused.
     copies: dict[int, tuple[Any, Any]] = field(default_factory=dict, init=False)
 
@@ -148,7 +153,8 @@ class _Copier:
             "activation": None if dense.activation in LINEAR else dense.activation,
         }
         if keras.backend.is_float_dtype(kernel.dtype):
-            return Product(cast(kernel, dense.compute_dtype), **options)
+            matrix = cast(kernel, dense.compute_dtype)
+            return Product(matrix, **options, pads=self.pads)
         if not self.multiplies_integers(dense):
             return dense
         maxima = column_maxima(self.values(dense.kernel_scale))
@@ -162,7 +168,9 @@ class _Copier:
             columns = self.columns(embedding.embeddings) if self.columns else None
             columns = transposed(rows) if columns is None else columns
             rows = self.rows(embedding.embeddings) if self.rows else rows
-            return Table(rows, Product(columns, dtype))
+            size = int(embedding.embeddings.shape[0])
+            product = Product(columns, dtype, units=size, pads=self.pads)
+            return Table(rows, product)
         if not self.multiplies_integers(embedding):
             return embedding
         scale = self.values(embedding.embeddings_scale)

@@ -17,7 +17,9 @@ import keras
 import numpy as np
 from keras import ops
 
+from keras_attnvariants.backend.compilation import in_xla
 from keras_attnvariants.backend.compilation import name
+from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.backend.onednn import is_onednn_exact
 from keras_attnvariants.backend.onednn import onednn_product
 from keras_attnvariants.backend.shapes import as_matrix
@@ -28,8 +30,8 @@ from keras_attnvariants.utils.typing import Tensor
 # The largest absolute value of the 8-bit integers.
 INT8_MAX = 127.0
 
-# Number of entries of the largest float32 matrix that is kept in oneDNN's layout.
-MAX_ARRANGED = 2**20
+# Columns of zeros that are added to a matrix: one line of the cache, in float32.
+PADDING = 16
 
 
 @dataclasses.dataclass(eq=False)
@@ -39,15 +41,16 @@ class Product:
     A kernel that is an array becomes a constant of a TensorFlow graph. oneDNN, which
     multiplies for TensorFlow on x86 processors, first brings a matrix into its own
     layout: at each product with a variable, but only once with a constant, provided
-    that a bias is added. In float32, 16 to 64 rows need another layout than fewer or
-    more rows. If the first product needed the other layout, the matrix is converted at
-    each of these products, which takes longer than the product if the matrix is large.
+    that a bias is added.
 
     Attributes:
-        kernel: `W`, `[I, O]`, in the dtype in which it is multiplied.
+        kernel: `W`, `[I, O]`, in the dtype in which it is multiplied; columns of zeros
+            may follow.
         dtype: dtype of inputs and outputs; other inputs are cast to it.
         bias: `b`, `[O]`, or `None`.
         activation: a function of tensors, or `None`.
+        units: the width `O` of the outputs, by default that of the kernel.
+        pads: whether columns of zeros are added where that is faster.
         joint: products that replace several products of the same inputs, of which this
             one is the first. The keys are tuples of the ids of the replaced objects.
     """
@@ -56,31 +59,36 @@ class Product:
     dtype: str
     bias: Any = None
     activation: Callable[[Tensor], Tensor] | None = None
+    units: int = 0
+    pads: bool = True
     joint: dict[tuple[int, ...], "Product"] = dataclasses.field(default_factory=dict)
 
     # Attributes with an entry, or a column, for each output.
     by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias")
 
-    @property
-    def units(self) -> int:
-        """The width `O` of the outputs."""
-        return int(self.kernel.shape[-1])
+    def __post_init__(self) -> None:
+        self.units = self.units or int(self.kernel.shape[-1])
+        self._kernel, self._bias = self.kernel, self.bias
+        if self.pads and needs_padding(self.kernel, self.dtype):
+            self._kernel = padded(self.kernel)
+            self._bias = None if self.bias is None else padded(self.bias)
 
     def __call__(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """`[..., I]` to `[..., O]`."""
         outputs = self.multiply(ops.cast(as_matrix(inputs), self.dtype))
-        if self.bias is not None:
-            outputs = ops.add(outputs, self.bias)
+        if self._bias is not None:
+            outputs = ops.add(outputs, self._bias)
+        if outputs.shape[-1] != self.units:
+            outputs = outputs[:, : self.units]
         if self.activation is not None:
             outputs = self.activation(outputs)
         return with_lead_of(inputs, outputs)
 
     def multiply(self, rows: Tensor) -> Tensor:
         """`[N, I]` to `[N, O]`, without the bias."""
-        outputs = ops.matmul(rows, self.kernel)
+        outputs = ops.matmul(rows, self._kernel)
         is_constant = isinstance(self.kernel, np.ndarray) and name() == "tensorflow"
-        is_large = self.dtype == "float32" and np.prod(self.kernel.shape) > MAX_ARRANGED
-        if self.bias is not None or not is_constant or is_large:
+        if self.bias is not None or not is_constant:
             return outputs
         import tensorflow as tf
 
@@ -95,7 +103,7 @@ class Product:
             for key in self.by_output
             if getattr(self, key) is not None
         }
-        return dataclasses.replace(self, joint={}, **parts)
+        return dataclasses.replace(self, joint={}, units=0, **parts)
 
 
 @dataclasses.dataclass(eq=False)
@@ -120,14 +128,11 @@ class IntegerProduct(Product):
     by_output: ClassVar[tuple[str, ...]] = ("kernel", "bias", "maxima")
 
     def __post_init__(self) -> None:
+        self.units, self._bias = int(self.maxima.shape[0]), self.bias
         if not self.fixed and not is_onednn_exact():
             # Computed only once: a search multiplies at every step.
             floats = ops.cast(self.kernel, "float32")
             self.floats = ops.transpose(floats) if self.transposed else floats
-
-    @property
-    def units(self) -> int:
-        return int(self.maxima.shape[0])
 
     def multiply(self, rows: Tensor) -> Tensor:
         import tensorflow as tf
@@ -203,6 +208,32 @@ def side_by_side(parts: Sequence[Any]) -> Any:
     if isinstance(parts[0], np.ndarray):
         return np.concatenate(parts, axis=-1)
     return ops.concatenate(parts, axis=-1)
+
+
+def needs_padding(kernel: Any, dtype: str) -> bool:
+    """Whether products are faster if columns of zeros follow those of a matrix.
+
+    In TensorFlow on a CPU without XLA, products in float32 take up to twice as long if
+    the rows of the matrix or of the result lie in the same sets of the processor's
+    cache, as those of 512 or 1,024 columns do. Of a constant whose number of columns is
+    a multiple of 32, oneDNN has one layout for 16 to 64 rows and another for fewer or
+    more. The first product decides which one is kept; all that need the other one
+    convert the matrix, which takes about as long as the product.
+
+    Args:
+        kernel: `[I, O]`, an array, which is to be a constant, a tensor or a variable,
+            which remains as it is.
+        dtype: the dtype in which it is multiplied.
+    """
+    if dtype != "float32" or in_xla() or not on_cpu() or hasattr(kernel, "assign"):
+        return False
+    return int(kernel.shape[-1]) % (32 if isinstance(kernel, np.ndarray) else 256) == 0
+
+
+def padded(matrix: Any) -> Any:
+    """A matrix or vector, followed by `PADDING` columns or entries of zeros."""
+    zeros = np.zeros((*matrix.shape[:-1], PADDING), "float32")
+    return side_by_side([matrix, zeros])
 
 
 def sums_bfloat16_in_float32() -> bool:

@@ -19,7 +19,8 @@ from keras_attnvariants.backend import is_plain_int8
 from keras_attnvariants.backend import shallow_copy
 from keras_attnvariants.backend import shared_tensor
 from keras_attnvariants.backend.private import nested_layers
-from keras_attnvariants.backend.products import MAX_ARRANGED
+from keras_attnvariants.backend.products import needs_padding
+from keras_attnvariants.backend.products import padded
 from keras_attnvariants.decoding.step_model import StepModel
 from keras_attnvariants.utils.typing import Tensor
 
@@ -29,6 +30,9 @@ WEIGHTS = {
     keras.layers.EinsumDense: ("kernel", "bias"),
     keras.layers.Embedding: ("embeddings",),
 }
+
+# Number of entries of the largest float32 embedding that is multiplied as a constant.
+MAX_ARRANGED = 2**20
 
 # Largest size of the weights in a graph, which may have 2 GB.
 MAX_CONSTANT_BYTES = 1_500_000_000
@@ -64,7 +68,7 @@ class StoredWeights:
             stored[id(weight)] = copy
         self.columns = {
             id(each.embeddings): tf.Variable(
-                tf.transpose(each.embeddings.value), trainable=False
+                columns_of(each.embeddings.value), trainable=False
             )
             for each in nested_layers(model)
             if isinstance(each, ReversibleEmbedding) and multiplies_unarranged(each)
@@ -116,6 +120,12 @@ def multiplies_unarranged(embedding: ReversibleEmbedding) -> bool:
     """Whether oneDNN multiplies by the matrix of an embedding as it is stored."""
     is_float32 = embedding.compute_dtype == embedding.embeddings.dtype == "float32"
     return is_float32 and np.prod(embedding.embeddings.shape) > MAX_ARRANGED
+
+
+def columns_of(rows: Tensor) -> Tensor:
+    """The transpose `[D, V]` of a matrix `[V, D]`, with padding where it is faster."""
+    columns = tf.transpose(rows)
+    return padded(columns) if needs_padding(columns, "float32") else columns
 
 
 class Dequantized(tf.saved_model.experimental.TrackableResource):

@@ -9,6 +9,7 @@ from keras import ops
 
 from keras_attnvariants import backend
 from keras_attnvariants.backend import products
+from keras_attnvariants.backend.compilation import on_cpu
 from keras_attnvariants.backend.onednn import is_onednn_exact
 from tests.quantization import quantizing
 
@@ -179,23 +180,63 @@ def sum_of_halves(matmul, a, b):
 
 
 @pytest.mark.skipif(backend.name() != "tensorflow", reason="oneDNN is of TensorFlow")
-@pytest.mark.parametrize(
-    ("dtype", "width", "is_arranged"),
-    [("float32", 4, True), ("float32", 5, False), ("bfloat16", 5, True)],
+@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_a_bias_is_added_to_a_product_with_a_constant(dtype, use_bias):
+    import tensorflow as tf
+
+    kernel = tf.cast(tf.ones((4, 5)), dtype).numpy()
+    bias = tf.cast(tf.range(5), dtype).numpy() if use_bias else None
+    product = tf.function(products.Product(kernel, dtype, bias), autograph=False)
+    x = tf.cast(tf.ones((3, 4)), dtype)
+    operators = [
+        op.type for op in product.get_concrete_function(x).graph.get_operations()
+    ]
+    assert operators.count("BiasAdd") + operators.count("AddV2") == 1
+    expected = np.full((3, 5), 4) + (np.arange(5) if use_bias else 0)
+    np.testing.assert_array_equal(tf.cast(product(x), "float32"), expected)
+
+
+def widths(product, x):
+    """The numbers of columns of the matrices of a graph's products."""
+    graph = product.get_concrete_function(x).graph
+    return [
+        op.inputs[1].shape[1] for op in graph.get_operations() if op.type == "MatMul"
+    ]
+
+
+@pytest.mark.skipif(
+    backend.name() != "tensorflow" or not on_cpu(), reason="not faster elsewhere"
 )
-def test_a_constant_matrix_is_arranged_once_unless_it_is_large(
-    dtype, width, is_arranged, monkeypatch
+@pytest.mark.parametrize("activation", [None, "softmax"])
+@pytest.mark.parametrize("use_bias", [False, True])
+@pytest.mark.parametrize(
+    ("columns", "constant", "padding"),
+    [(32, True, 16), (32, False, 0), (40, True, 0), (512, False, 16), (512, True, 16)],
+)
+def test_columns_of_zeros_change_no_output(
+    columns, constant, padding, use_bias, activation
 ):
     import tensorflow as tf
 
-    monkeypatch.setattr(products, "MAX_ARRANGED", 16)
-    kernel = tf.cast(tf.ones((4, width)), dtype).numpy()
-    product = tf.function(products.Product(kernel, dtype), autograph=False)
-    x = tf.cast(tf.ones((3, 4)), dtype)
-    operators = {
-        op.type for op in product.get_concrete_function(x).graph.get_operations()
-    }
-    assert ("BiasAdd" in operators) == is_arranged
-    np.testing.assert_array_equal(
-        tf.cast(product(x), "float32"), np.full((3, width), 4)
-    )
+    keras.utils.set_random_seed(0)
+    options = {"use_bias": use_bias, "bias_initializer": "normal"}
+    layer = backend.Dense(columns, activation, **options)
+    x = tf.random.normal((2, 3, 8))
+    expected = layer(x)
+    fixed = backend.inference_copy(layer, lambda weight: weight.numpy())
+
+    @tf.function(autograph=False)
+    def product(x):
+        return (fixed if constant else backend.inference_copy(layer))(x)
+
+    assert widths(product, x) == [columns + padding]
+    np.testing.assert_allclose(product(x), expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_no_zeros_are_added_where_that_is_not_faster(dtype, monkeypatch):
+    kernel = ops.ones((4, 512), dtype)
+    if dtype == "float32":
+        monkeypatch.setattr(products, "in_xla", lambda: True)
+    assert not products.needs_padding(kernel, dtype)

@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 
 from keras_attnvariants import backend
+from keras_attnvariants.backend import ReversibleEmbedding
 from keras_attnvariants.backend import inference_copy
 from keras_attnvariants.backend import is_onednn_exact
 from keras_attnvariants.backend import jit
@@ -135,6 +136,21 @@ def test_large_matrices_of_float32_are_stored_transposed(monkeypatch, tmp_path):
     expected = jit(lambda ids: beam_search(model, ids), xla=False)(as_batch(ROWS))
     ids = np.asarray(found["ids"])
     np.testing.assert_array_equal(ids, expected.ids[:, 0, : ids.shape[1]])
+
+
+@pytest.mark.parametrize("size", [40, 512])
+def test_the_stored_transpose_is_padded_where_that_is_faster(size, monkeypatch):
+    monkeypatch.setattr(exported_module, "MAX_ARRANGED", 64)
+    embedding = ReversibleEmbedding(size, 8)
+    embedding.build((None,))
+    model = keras.Sequential([embedding])
+    stored = StoredWeights(model).transposed(embedding.embeddings)
+    assert stored.shape == (8, 528 if size == 512 else 40)
+    table = inference_copy(embedding, columns=lambda _: stored)
+    x = tf.random.normal((3, 8))
+    expected = embedding(x, reverse=True)
+    found = jit(lambda x: table(x, reverse=True), xla=False)(x)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", "int8"])

@@ -61,7 +61,7 @@ class StepFunctions:
         def values(x: Any) -> Any:
             return x if isinstance(x, np.ndarray) else self.weights.read(x)
 
-        return inference_copy(self.original, values)
+        return inference_copy(self.original, values, pads=False)
 
     def encode(self, source_ids: Tensor) -> dict[str, Tensor]:
         """The context of source ids, int32 `[B, S]`."""
