@@ -153,7 +153,13 @@ class Projections(keras.layers.Layer):
 
 @pytest.mark.parametrize(
     "options",
-    [{}, {"units": (3, 3, 2)}, {"use_bias": True}],
+    [
+        {},
+        {"units": (3, 3, 2)},
+        {"use_bias": True},
+        # Columns of zeros follow the joint matrix, and each of its parts.
+        {"units": (256, 256, 512), "use_bias": True},
+    ],
 )
 def test_joint_projections_are_those_of_the_layers(options):
     layer = Projections(**options)
