@@ -140,7 +140,9 @@ def export(
     measured = ""
     if graph.precision == "auto" and getattr(loaded, "quantization", None) is None:
         options["precision"], cost = faster_floats(loaded)
-        measured = f": a search in bfloat16 takes {cost:.2f} of the time in float32"
+        measured = ": here, partial sums in bfloat16 would be rounded too"
+        if cost is not None:
+            measured = f": a search in bfloat16 takes {cost:.2f} of the time in float32"
     written_for = None if ids_only else tokenizer
     path = kav.serving.export(loaded, written_for, output, version=version, **options)
     show(path, measured)

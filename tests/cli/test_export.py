@@ -58,9 +58,11 @@ def test_a_signature_that_does_not_exist(kav, run_folder, tmp_path):
 
 @pytest.mark.slow
 def test_the_precision_of_an_export_is_printed(kav, run_folder, tmp_path, monkeypatch):
+    faster = {"model": ("bfloat16", 0.543)}
+
     def faster_floats(model):
         assert model.name and model.quantization is None
-        return "bfloat16", 0.543
+        return faster["model"]
 
     monkeypatch.setattr(precisions, "faster_floats", faster_floats)
     cost = "a search in bfloat16 takes 0.54 of the time in float32"
@@ -71,6 +73,10 @@ def test_the_precision_of_an_export_is_printed(kav, run_folder, tmp_path, monkey
     ):
         options = ("--output", tmp_path / precision, "--precision", precision)
         assert found in stdout(kav("export", "--model", run_folder, *options))
+    faster["model"] = "float32", None
+    options = ("--output", tmp_path / "here")
+    printed = stdout(kav("export", "--model", run_folder, *options))
+    assert "float32: here, partial sums in bfloat16 would be rounded too\n" in printed
 
 
 def test_integers_need_a_processor_that_multiplies_them_exactly(

@@ -74,6 +74,7 @@ def test_floats_are_compared_by_searches_of_the_model(monkeypatch, costs, expect
         found.append({name: run() for name, run in runs.items()})
         return {"float32": 2.0, "bfloat16": 2.0 * costs[len(found) - 1]}
 
+    monkeypatch.setattr(backend, "sums_bfloat16_in_float32", lambda: True)
     monkeypatch.setattr(precision, "shortest_seconds", shortest)
     best, cost = precision.faster_floats(model)
     assert best == expected and cost == pytest.approx(np.sqrt(np.prod(costs)))
@@ -84,6 +85,12 @@ def test_floats_are_compared_by_searches_of_the_model(monkeypatch, costs, expect
         np.testing.assert_allclose(*scores.values(), rtol=0.05)
         assert (scores["float32"] != scores["bfloat16"]).any()
     assert Precision.of(model)[:2] == ("float32", None)
+
+
+def test_bfloat16_is_not_timed_where_partial_sums_are_rounded(monkeypatch):
+    monkeypatch.setattr(backend, "sums_bfloat16_in_float32", lambda: False)
+    monkeypatch.setattr(precision, "shortest_seconds", None)
+    assert precision.faster_floats(in_precision("float32")) == ("float32", None)
 
 
 @pytest.mark.parametrize(("longest", "tokens"), [(90, 8), (5, 5)])
