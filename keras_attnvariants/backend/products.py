@@ -221,8 +221,8 @@ def needs_padding(kernel: Any, dtype: str) -> bool:
     convert the matrix, which takes about as long as the product.
 
     Args:
-        kernel: `[I, O]`, an array, which is to be a constant, a tensor or a variable,
-            which remains as it is.
+        kernel: `[I, O]`: an array, which becomes a constant, a tensor, or a variable;
+            variables are never padded.
         dtype: the dtype in which it is multiplied.
     """
     if dtype != "float32" or in_xla() or not on_cpu() or hasattr(kernel, "assign"):

@@ -140,7 +140,7 @@ def export(
     measured = ""
     if graph.precision == "auto" and getattr(loaded, "quantization", None) is None:
         options["precision"], cost = faster_floats(loaded)
-        measured = ": here, partial sums in bfloat16 would be rounded too"
+        measured = ": here, bfloat16 would also round partial sums"
         if cost is not None:
             measured = f": a search in bfloat16 takes {cost:.2f} of the time in float32"
     written_for = None if ids_only else tokenizer

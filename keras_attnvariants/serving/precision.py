@@ -108,15 +108,15 @@ def faster_floats(model: Any) -> tuple[str, float | None]:
     """The floats in which an exported model translates faster on this machine.
 
     Short searches of the model are timed in both, which takes a few seconds. Where
-    TensorFlow rounds partial sums of products in bfloat16, it is float32 without a
-    measurement.
+    TensorFlow rounds partial sums of products in bfloat16, float32 is taken at once.
 
     Args:
         model: any step model that is not quantized; it is not changed.
 
     Returns:
         `"bfloat16"` or `"float32"`, and the time of a search in bfloat16 over that in
-        float32: the geometric mean over requests of 1 and of 32 sentences, or `None`.
+        float32: the geometric mean over requests of 1 and of 32 sentences; `None` if
+        nothing was timed.
     """
     if not backend.sums_bfloat16_in_float32():
         return "float32", None

@@ -76,7 +76,7 @@ def test_the_precision_of_an_export_is_printed(kav, run_folder, tmp_path, monkey
     faster["model"] = "float32", None
     options = ("--output", tmp_path / "here")
     printed = stdout(kav("export", "--model", run_folder, *options))
-    assert "float32: here, partial sums in bfloat16 would be rounded too\n" in printed
+    assert "float32: here, bfloat16 would also round partial sums\n" in printed
 
 
 def test_integers_need_a_processor_that_multiplies_them_exactly(

@@ -77,7 +77,7 @@ def test_the_trial_of_a_process_that_has_ended_is_continued(tmp_path, capsys, na
     first = make(tmp_path)
     lost = first.create_trial("a")
     first.leave_trial()
-    # It holds the lock as long as it exists.
+    # An oracle holds the lock of its trial as long as it exists.
     second = make(tmp_path)
     trial = second.create_trial(name)
     assert trial.trial_id == lost.trial_id == "0"
