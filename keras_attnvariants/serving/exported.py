@@ -4,6 +4,7 @@ All graphs of an export are traced from the `inference_copy` of an `ExportedMode
 """
 
 import itertools
+from collections.abc import Callable
 from collections.abc import Iterator
 from typing import Any
 
@@ -207,21 +208,26 @@ class ExportedModel:
         self.weights = weights
         self.steps: Any = None
         if constant and weights.bytes <= MAX_CONSTANT_BYTES:
-            # A lookup reads few rows; a constant would store all of them again.
-            self.steps = inference_copy(
-                model,
-                weights.array,
-                fixed=True,
-                rows=weights.variable,
-                columns=weights.transposed,
-            )
+            self.steps = self.copy(weights.array)
 
     def inference_copy(self) -> Any:
         """The copy of the model that a graph computes with, while it is traced."""
-        read, columns = self.weights.read, self.weights.transposed
-        reading = inference_copy(self.model, read, fixed=True, columns=columns)
+        reading = self.copy(self.weights.read)
         if self.steps is None:
             return reading
         # Sources are encoded once for each request, and steps are many.
         steps = {name: getattr(self.steps, name) for name in ("initial_state", "step")}
         return shallow_copy(reading, **steps)
+
+    def copy(self, values: Callable[[Any], Any]) -> Any:
+        """A copy of the model that multiplies by the given values of its weights."""
+        weights = self.weights
+        # A lookup reads few rows; as a constant, all of them would be stored again. And
+        # TensorFlow copies a variable that is looked up at each other read.
+        return inference_copy(
+            self.model,
+            values,
+            fixed=True,
+            rows=weights.variable,
+            columns=weights.transposed,
+        )
