@@ -31,6 +31,9 @@ from keras_attnvariants.utils.typing import Tensor
 _VERSION = 2
 SIDES = ("source", "target")
 
+# Batches of a single shape would be mostly padding.
+FEWEST_SHAPES = 4
+
 
 class TokenizedCorpus:
     """A corpus as token ids on disk, and the datasets that training reads.
@@ -50,6 +53,8 @@ class TokenizedCorpus:
             sources instead.
         max_shapes: Maximum number of batch shapes. XLA compiles one program for each;
             fewer shapes compile faster but pad more.
+        batches_per_shape: Mean number of batches of each shape in an epoch. If a corpus
+            has fewer batches, it gets fewer shapes, but up to 4 in any case.
 
     Example:
 
@@ -73,6 +78,7 @@ class TokenizedCorpus:
         folder: os.PathLike[str] | str | None = None,
         max_length: int | None = None,
         max_shapes: int = 32,
+        batches_per_shape: int = 0,
     ) -> None:
         self.corpus = corpus
         self.tokenizer = tokenizer
@@ -80,6 +86,7 @@ class TokenizedCorpus:
         self.task = tasks.get(corpus.task)
         self.max_length = max_length or self.task.max_length
         self.max_shapes = max_shapes
+        self.batches_per_shape = batches_per_shape
         self._splits: dict[str, tuple[TokenFile, TokenFile]] = {}
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 
@@ -144,13 +151,18 @@ class TokenizedCorpus:
                 limits = [shape.source_length for shape in shapes or ()]
                 limit = max(limits, default=self.max_length)
                 source_lengths = np.minimum(source_lengths, limit)
+            max_shapes = self.max_shapes
+            if self.batches_per_shape:
+                batches = (source_lengths.sum() + target_lengths.sum()) // batch_tokens
+                enough = max(FEWEST_SHAPES, int(batches) // self.batches_per_shape)
+                max_shapes = min(max_shapes, enough)
             self._plans[key] = BatchPlan(
                 source_lengths,
                 target_lengths,
                 batch_tokens=batch_tokens,
                 seed=seed,
                 max_length=self.max_length,
-                max_shapes=self.max_shapes,
+                max_shapes=max_shapes,
                 shapes=shapes,
                 mixture=self.corpus.mixture if split == "train" else None,
             )

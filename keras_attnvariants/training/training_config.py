@@ -11,6 +11,7 @@ from typing import Any
 
 import keras
 
+from keras_attnvariants import backend
 from keras_attnvariants.backend import faster_floats
 from keras_attnvariants.data import Corpus
 from keras_attnvariants.presets import Preset
@@ -116,6 +117,11 @@ class TrainingConfig:
                 check_positive(name, getattr(self, name))
         if not callable(self.learning_rate):
             check_positive("learning_rate", self.learning_rate)
+
+    @property
+    def uses_xla(self) -> bool:
+        """Whether XLA compiles the update, as it always does on JAX."""
+        return self.jit_compile or backend.name() == "jax"
 
     def optimizer(self) -> keras.optimizers.Optimizer:
         """A new Adam optimizer with these settings."""

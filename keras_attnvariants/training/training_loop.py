@@ -159,7 +159,7 @@ class TrainingLoop:
                 TokenCount(pad_id=pad_id),
                 *self.metrics,
             ],
-            jit_compile=config.jit_compile or backend.name() == "jax",
+            jit_compile=config.uses_xla,
         )
         distribution.weigh_batches(model)
         batch = next(iter(divide_batches(self.training_data(0))))

@@ -149,6 +149,21 @@ def test_the_number_of_shapes_is_an_option(corpus, tokenizer):
     assert len(tokens.plan(batch_tokens=512).shapes) == 3
 
 
+def test_each_shape_has_enough_batches_on_request(tokens, corpus, tokenizer):
+    usual = len(tokens.plan(batch_tokens=512).shapes)
+
+    def plan(batches_per_shape):
+        made = TokenizedCorpus(corpus, tokenizer, batches_per_shape=batches_per_shape)
+        return made.plan(batch_tokens=512)
+
+    assert len(plan(1).shapes) <= usual
+    for wanted in (2, 3):
+        found = plan(wanted)
+        assert 4 < len(found.shapes) < usual
+        assert found.num_batches >= wanted * len(found.shapes)
+    assert len(plan(10**6).shapes) == 4
+
+
 def test_training_never_ends(tokens):
     step = 10**9
     endless = tokens.training_dataset(512).cardinality()

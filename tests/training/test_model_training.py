@@ -70,7 +70,9 @@ def test_pairs_and_epochs_of_a_preset_are_those_of_the_corpus(
             preset, corpus, tmp_path, sizes=small, settings=settings, **options
         )
         model, tokenizer, _, _, config = started.pop()
-        return model, TokenizedCorpus(corpus, tokenizer), config
+        batches = model_training.BATCHES_PER_PROGRAM if config.uses_xla else 0
+        tokens = TokenizedCorpus(corpus, tokenizer, batches_per_shape=batches)
+        return model, tokens, config
 
     model, tokens, config = run()
     batch = config.data["batch_tokens"]
@@ -80,6 +82,17 @@ def test_pairs_and_epochs_of_a_preset_are_those_of_the_corpus(
     assert config.steps == 10 * tokens.num_batches(batch)
     assert model.search_settings.beam_size == 3
     assert run(steps=7)[-1].steps == 7
+
+
+@pytest.mark.parametrize("xla", [False, True])
+def test_a_small_corpus_has_few_shapes_where_each_is_compiled(xla, corpus, tmp_path):
+    data = {"batch_tokens": 512, "seed": 1}
+    given = {"precision": "float32", "jit_compile": xla, "data": data}
+    preset = presets.get("kav/base/bible")
+    _, tokens, config = model_training.build_run(
+        preset, corpus, tmp_path, 50, {}, SIZES, given
+    )
+    assert (len(tokens.plan("train", 512).shapes) == 4) is config.uses_xla
 
 
 def test_layers_in_the_sizes_have_the_ratio_of_the_corpus(

@@ -58,6 +58,15 @@ def test_rates_must_be_below_1(field, value):
 
 
 @pytest.mark.parametrize(
+    ("backend", "jit_compile", "expected"),
+    [("tensorflow", False, False), ("tensorflow", True, True), ("jax", False, True)],
+)
+def test_xla_is_used_on_request_and_on_jax(backend, jit_compile, expected, monkeypatch):
+    monkeypatch.setattr(training_config.backend, "name", lambda: backend)
+    assert TrainingConfig(1, 1.0, jit_compile=jit_compile).uses_xla is expected
+
+
+@pytest.mark.parametrize(
     ("floats", "expected"), [("bfloat16", "mixed_bfloat16"), ("float32", "float32")]
 )
 def test_precision_is_the_faster_one(floats, expected, monkeypatch):
