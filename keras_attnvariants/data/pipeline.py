@@ -53,8 +53,8 @@ class TokenizedCorpus:
             sources instead.
         max_shapes: Maximum number of batch shapes. XLA compiles one program for each;
             fewer shapes compile faster but pad more.
-        batches_per_shape: Mean number of batches of each shape in an epoch. If a corpus
-            has fewer batches, it gets fewer shapes, but up to 4 in any case.
+        batches_per_shape: Mean number of batches that a shape should have in an epoch.
+            A small corpus gets fewer shapes, but up to 4 in any case.
 
     Example:
 
@@ -86,7 +86,9 @@ class TokenizedCorpus:
         self.task = tasks.get(corpus.task)
         self.max_length = max_length or self.task.max_length
         self.max_shapes = max_shapes
-        self.batches_per_shape = batches_per_shape
+        self.batches_per_shape = check_integer(
+            "batches_per_shape", batches_per_shape, minimum=0
+        )
         self._splits: dict[str, tuple[TokenFile, TokenFile]] = {}
         self._plans: dict[tuple[Any, ...], BatchPlan] = {}
 

@@ -162,6 +162,8 @@ def test_each_shape_has_enough_batches_on_request(tokens, corpus, tokenizer):
         assert 4 < len(found.shapes) < usual
         assert found.num_batches >= wanted * len(found.shapes)
     assert len(plan(10**6).shapes) == 4
+    with pytest.raises(ValueError, match="`batches_per_shape` must be"):
+        plan(-1)
 
 
 def test_training_never_ends(tokens):
