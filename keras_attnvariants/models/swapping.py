@@ -285,7 +285,7 @@ def take_projections(
                 if one.bias is not None and other.bias is not None:
                     taken.append((one.bias, other.bias))
     for one, other in taken:
-        other.assign(ops.reshape(one, other.shape))
+        other.assign(ops.copy(ops.reshape(one, other.shape)))
     return taken
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from typing import NamedTuple
 
 import keras
+from keras import ops
 from rich.table import Column
 from rich.table import Table
 
@@ -68,7 +69,8 @@ def take_weights(old: keras.Model, new: keras.Model) -> TakenWeights:
         same = theirs.get(path)
         if path.startswith(decided) or same is None or same.shape != weight.shape:
             continue
-        weight.assign(same)
+        # Training on JAX deletes the arrays of a model, which two must not share.
+        weight.assign(ops.copy(same.value))
         taken.add(path)
     if all(len(ours[path].shape) < 2 for path in taken):
         raise ValueError(

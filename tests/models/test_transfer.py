@@ -40,6 +40,16 @@ def test_an_equal_model_computes_the_same():
     np.testing.assert_array_equal(logits(old), logits(new))
 
 
+def test_two_models_share_no_arrays():
+    # On JAX, training one of them would delete the arrays of the other.
+    old = transformer(learned())
+    for attention in (learned(), kav.AlibiAttention(num_heads=2)):
+        new = transformer(attention, cross=learned())
+        take_weights(old, new)
+        theirs = {id(weight.value) for weight in old.weights}
+        assert not theirs & {id(weight.value) for weight in new.weights}
+
+
 def test_fixed_weights_take_values_and_outputs():
     old = transformer(learned())
     fixed = kav.HardCodedAttention(num_heads=2, offsets=(-1, 0))
