@@ -17,7 +17,7 @@ from keras_attnvariants.data import Corpus
 from keras_attnvariants.data import TokenizedCorpus
 from keras_attnvariants.data import Tokenizer
 from keras_attnvariants.data import load_corpus
-from keras_attnvariants.training.model_training import BATCHES_PER_PROGRAM
+from keras_attnvariants.training.training_config import BATCHES_PER_PROGRAM
 
 app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
 

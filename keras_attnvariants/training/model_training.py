@@ -49,10 +49,6 @@ from keras_attnvariants.utils.checks import check_optional_integer
 if TYPE_CHECKING:
     from keras_attnvariants.data import TokenizedCorpus
 
-# Compiling the programs of one more shape takes as long as a dozen updates on a CPU,
-# and hundreds on a GPU.
-BATCHES_PER_PROGRAM = 64
-
 
 def train(
     model: keras.Model,
@@ -315,10 +311,7 @@ def build_run(
     longest = {**preset.config, **sizes}.get("max_length", 512)
     limit = min(longest, tasks.get(corpus.task).max_length)
     tokens = TokenizedCorpus(
-        corpus,
-        tokenizer,
-        max_length=limit,
-        batches_per_shape=BATCHES_PER_PROGRAM if config.uses_xla else 0,
+        corpus, tokenizer, max_length=limit, batches_per_shape=config.batches_per_shape
     )
     chosen = [*given, *(["batch_tokens"] if positions else [])]
     config = config_for_corpus(config, preset, tokens, chosen)

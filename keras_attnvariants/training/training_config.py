@@ -27,6 +27,9 @@ from keras_attnvariants.utils.checks import check_rate
 SUBWORDS = {"model_type": "unigram", "character_coverage": 1.0}
 # The weight of the loss that follows the alignments of a corpus (Garg et al. 2019).
 ALIGNMENT_WEIGHT = 0.05
+# Compiling the programs of one more shape takes as long as a dozen updates on a CPU,
+# and hundreds on a GPU.
+BATCHES_PER_PROGRAM = 64
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,6 +125,11 @@ class TrainingConfig:
     def uses_xla(self) -> bool:
         """Whether XLA compiles the update, as it always does on JAX."""
         return self.jit_compile or backend.name() == "jax"
+
+    @property
+    def batches_per_shape(self) -> int:
+        """Wanted number of batches of a shape in an epoch; see `TokenizedCorpus`."""
+        return BATCHES_PER_PROGRAM if self.uses_xla else 0
 
     def optimizer(self) -> keras.optimizers.Optimizer:
         """A new Adam optimizer with these settings."""

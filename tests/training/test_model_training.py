@@ -70,8 +70,8 @@ def test_pairs_and_epochs_of_a_preset_are_those_of_the_corpus(
             preset, corpus, tmp_path, sizes=small, settings=settings, **options
         )
         model, tokenizer, _, _, config = started.pop()
-        batches = model_training.BATCHES_PER_PROGRAM if config.uses_xla else 0
-        tokens = TokenizedCorpus(corpus, tokenizer, batches_per_shape=batches)
+        least = config.batches_per_shape
+        tokens = TokenizedCorpus(corpus, tokenizer, batches_per_shape=least)
         return model, tokens, config
 
     model, tokens, config = run()
