@@ -150,7 +150,7 @@ def layer(kind, dtype="float32", width=8):
     return built
 
 
-def value_and_gradients(layer, x, probe):
+def value_and_gradients(layer, x, probe, **options):
     """The output, and gradients of its sum with weights `probe`, as float32."""
     dtype = layer.compute_dtype
     x, probe = (keras.ops.cast(keras.ops.array(part), dtype) for part in (x, probe))
@@ -159,14 +159,14 @@ def value_and_gradients(layer, x, probe):
 
         with tf.GradientTape() as tape:
             tape.watch(x)
-            y = layer(x)
+            y = layer(x, **options)
             value = tf.reduce_sum(y * probe)
         found = [y, *tape.gradient(value, [x, *layer.trainable_variables])]
     else:
         import jax
 
         def output(x, weights):
-            return layer.stateless_call(weights, [], x)[0]
+            return layer.stateless_call(weights, [], x, **options)[0]
 
         weights = [weight.value for weight in layer.trainable_variables]
         y, gradients = jax.vjp(output, x, weights)
@@ -177,13 +177,16 @@ def value_and_gradients(layer, x, probe):
 
 @pytest.mark.parametrize("dtype", TOLERANCE)
 @pytest.mark.parametrize("shape", [(2, 3, 8), (5, 8), (2, 2, 3, 8), (0, 3, 8)])
-def test_values_and_gradients_are_those_of_keras(dtype, shape):
+@pytest.mark.parametrize("training", [False, True])
+def test_values_and_gradients_are_those_of_keras(dtype, shape, training):
     rng = np.random.default_rng(2)
     x, probe = rng.normal(1.0, 3.0, size=shape), rng.normal(size=shape)
     theirs = value_and_gradients(
         layer(keras.layers.LayerNormalization, dtype), x, probe
     )
-    ours = value_and_gradients(layer(LayerNormalization, dtype), x, probe)
+    ours = value_and_gradients(
+        layer(LayerNormalization, dtype), x, probe, training=training
+    )
     for mine, other in zip(ours, theirs, strict=True):
         assert mine.shape == other.shape
         scale = max(1.0, np.abs(other).max(initial=0.0))
