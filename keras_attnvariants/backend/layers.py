@@ -210,11 +210,11 @@ class LayerNormalization(keras.layers.LayerNormalization):
     def call(self, inputs: Tensor, training: bool | None = None) -> Tensor:
         """`[..., D]` to `[..., D]`."""
         dtype = keras.backend.result_type(inputs.dtype, "float32")
-        x, *weights = (ops.cast(t, dtype) for t in (inputs, self.gamma, self.beta))
-        normalize = ops.custom_gradient(self._with_gradients)
-        outputs = (
-            normalize(x, *weights) if training else self._with_gradients(x, *weights)[0]
-        )
+        arguments = [ops.cast(x, dtype) for x in (inputs, self.gamma, self.beta)]
+        if training:
+            outputs = ops.custom_gradient(self._with_gradients)(*arguments)
+        else:
+            outputs, _ = self._with_gradients(*arguments)
         return ops.cast(outputs, inputs.dtype)
 
     def _with_gradients(
